@@ -1,0 +1,29 @@
+"""Where strictness and OpenAI's own habits differ, the policy decides (contract section 0).
+
+A frozen object with one field per difference; a field arrives with its feature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The strict preset is the default of every field.
+
+    `truncation` (P4): serve `truncation: auto` instead of refusing it. `any_model` (P8): an
+    unknown model name means the default model. `keep_alive` (P9): an SSE comment, or an
+    event that every official client takes.
+    """
+
+    truncation: bool = False
+    any_model: bool = False
+    keep_alive: Literal["comment", "event"] = "comment"
+
+
+PRESETS = {
+    "strict": Policy(),
+    "openai": Policy(truncation=True, any_model=True, keep_alive="event"),
+}
