@@ -1,0 +1,25 @@
+"""What every test gets: asyncio as the backend, and an environment without settings in it."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+PREFIXES = ("ANTIPHON_", "LLAMA_ARG_", "MLXCEL_")
+# Where pulled models lie is no setting: a test of the real engine may need it.
+KEPT = {"ANTIPHON_CACHE"}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The event loop of tests marked `anyio`."""
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings of the shell that runs the tests must not reach them."""
+    for name in os.environ:
+        if name.startswith(PREFIXES) and name not in KEPT:
+            monkeypatch.delenv(name)
