@@ -36,6 +36,7 @@ from antiphon.http.auth import Authenticator, Key, parse_keys
 from antiphon.http.health import PUBLIC, HealthRoutes
 from antiphon.http.middleware import RequestContext
 from antiphon.http.models import ModelsRoutes
+from antiphon.http.protocol import HttpProtocol
 from antiphon.http.responses import ResponsesRoutes
 from antiphon.ids import Ids
 from antiphon.schema.decode import DecodeError
@@ -214,6 +215,7 @@ class Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                http=HttpProtocol,
                 ws="none",
                 lifespan="off",
                 timeout_graceful_shutdown=int(2 * DRAIN_SECONDS),
