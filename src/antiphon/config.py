@@ -119,8 +119,9 @@ class Settings:
         0, "Threads of the engine; 0 means one per physical core", group="Engine", minimum=0
     )
     batch_size: int = option(
-        256,
-        "Tokens of a prompt that are processed in one step; a cancel waits for one step",
+        64,
+        "Tokens of a prompt that are processed in one step; a cancel waits for one step, and a "
+        "GPU wants more",
         group="Engine",
         minimum=1,
     )

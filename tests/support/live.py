@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 from openai import AsyncOpenAI
+from starlette.applications import Starlette
 
 from antiphon.app import Server, create_app
 from antiphon.config import Settings
@@ -64,17 +65,30 @@ class Live:
         return answer
 
 
+class _Server(Server):
+    """Ends at once when it is told to, instead of looking ten times a second."""
+
+    def __init__(self, app: Starlette, settings: Settings, listener: socket.socket) -> None:
+        super().__init__(app, settings, listener)
+        self.stop = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self.stop.wait()
+
+
 @contextlib.asynccontextmanager
 async def running(
     engine: Engine, settings: Settings | None = None, store: Store | None = None
 ) -> AsyncIterator[Live]:
     """Serve an engine until the block ends; the engine is started and closed here."""
     settings = settings or Settings()
-    listener = socket.socket()
+    # Naming the protocol makes asyncio set TCP_NODELAY on what is accepted.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     await engine.start()
     app = create_app(settings, engine, store)
-    server = Server(app, settings, listener)
+    server = _Server(app, settings, listener)
     task = asyncio.create_task(server._serve(sockets=[listener]))
     port = listener.getsockname()[1]
     base = f"http://127.0.0.1:{port}{settings.api_prefix}"
@@ -86,7 +100,7 @@ async def running(
                 await asyncio.wait({task}, timeout=0.001)
             yield Live(base, http, app.state.service, port, cleanup)
     finally:
-        server.should_exit = True
+        server.stop.set()
         await task
         listener.close()
         await engine.close()
@@ -106,8 +120,8 @@ async def scripted(
         yield live, engine
 
 
-def ask(text: Any = "hi", **more: Any) -> dict[str, Any]:
-    """A request body for the scripted model."""
+def ask(text: Any = "hi", /, **more: Any) -> dict[str, Any]:
+    """A request body for the scripted model; `text` is its input."""
     return {"model": "scripted", "input": text, **more}
 
 

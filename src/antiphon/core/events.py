@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 from antiphon.engine.types import (
     CallArguments,
+    CallEnd,
     CallStart,
     Delta,
     Finish,
@@ -114,6 +115,8 @@ class EventBuilder:
                 if not isinstance(self._open, _OpenCall):
                     raise ValueError("arguments without a call")
                 return [self._delta(_ARGUMENTS + ".delta", delta.text)] if delta.text else []
+            case CallEnd():
+                return self._close("completed" if delta.complete else "incomplete")
             case Usage():
                 self._usage = _usage(delta)
                 return []

@@ -5,6 +5,7 @@
     ├── EngineBusy               admission queue full: try again later
     ├── PromptTooLong            prompt and one token do not fit the context window
     └── PromptRejected           the prompt cannot be rendered (template, roles); client's fault
+        └── ConstraintRejected   a schema or grammar that the engine cannot enforce
 """
 
 from __future__ import annotations
@@ -37,3 +38,15 @@ class PromptTooLong(EngineError):
 
 class PromptRejected(EngineError):
     """The prompt cannot be rendered for this model; the message may be shown to the client."""
+
+
+class ConstraintRejected(PromptRejected):
+    """A demanded form cannot be enforced.
+
+    `tool` is the index of the tool whose schema is at fault, None for the output's schema.
+    The message may be shown to the client.
+    """
+
+    def __init__(self, message: str, tool: int | None = None) -> None:
+        super().__init__(message)
+        self.tool = tool

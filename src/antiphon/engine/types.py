@@ -50,6 +50,26 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolChoice:
+    """What may be called: nothing with `none`, at least one call with `required`.
+
+    `names` limits calls to these of the declared tools; the others stay visible. `most` is
+    the largest number of calls in one answer.
+    """
+
+    mode: Literal["auto", "none", "required"] = "auto"
+    names: tuple[str, ...] | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOutput:
+    """The visible answer must be one JSON document of this schema; None means any object."""
+
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sampling:
     """How tokens are drawn. None means the engine's own default.
 
@@ -74,14 +94,17 @@ class Sampling:
 class Prompt:
     """Everything that decides one generation.
 
-    `model` is an id from `Engine.models()`. `constraint` is a Lark grammar in llguidance's
-    dialect which the whole output must match. `cache_key` groups requests that are likely to
+    `model` is an id from `Engine.models()`. `output` constrains the visible answer.
+    `constraint` is a Lark grammar in llguidance's dialect which the whole raw output must
+    match, instead of the one that `choice` and `output` ask for. `cache_key` groups requests that are likely to
     share a prefix; it never changes the answer.
     """
 
     model: str
     turns: tuple[Turn, ...]
     tools: tuple[ToolSpec, ...] = ()
+    choice: ToolChoice = field(default_factory=ToolChoice)
+    output: JsonOutput | None = None
     sampling: Sampling = field(default_factory=Sampling)
     constraint: str | None = None
     template_variables: Mapping[str, Any] = field(default_factory=dict)
@@ -150,6 +173,16 @@ class CallArguments:
 
 
 @dataclass(frozen=True, slots=True)
+class CallEnd:
+    """The call that began last is over. Not `complete`: its arguments are broken off.
+
+    An engine may leave this out; the next delta of another kind ends a call as well.
+    """
+
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Token counts of the whole generation; `cached_tokens` are part of `input_tokens`."""
 
@@ -166,7 +199,7 @@ class Finish:
     reason: Literal["stop", "length"]
 
 
-Delta = Prefill | Text | Reasoning | CallStart | CallArguments | Usage | Finish
+Delta = Prefill | Text | Reasoning | CallStart | CallArguments | CallEnd | Usage | Finish
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,12 @@ import time
 from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from antiphon.errors import ApiError
 from antiphon.http.auth import Authenticator
-from antiphon.http.errors import error_answer
+from antiphon.http.errors import error_answer, on_crash
 from antiphon.ids import Ids
 
 log = logging.getLogger("antiphon.access")
@@ -63,6 +64,11 @@ class RequestContext:
             await self._app(scope, receive, reply)
         except ApiError as error:
             await error_answer(error)(scope, receive, reply)
+        except Exception as error:
+            # Starlette's handler of crashes stands outside and would answer without the id.
+            if status:
+                raise
+            await (await on_crash(Request(scope), error))(scope, receive, reply)
         finally:
             log.info(
                 "%s %s status=%s request=%s owner=%s ms=%d",

@@ -79,13 +79,14 @@ class ResponsesRoutes:
         if request.method == "DELETE":
             await self.service.delete(id, caller(request))
             return json_answer(DeletedResponse(id=id).encode())
+        body = await self.service.retrieve(id, caller(request))
         if request.query_params.get("stream", "false").lower() not in ("false", "0", ""):
             raise NotSupported(
                 "This response cannot be streamed because it was not created with "
                 "background=true.",
                 param="stream",
             )
-        return json_answer(await self.service.retrieve(id, caller(request)))
+        return json_answer(body)
 
     async def cancel(self, request: Request) -> Response:
         """E4."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from antiphon.text import scanner
+
 
 class StopFilter:
     """Passes text on, holding back whatever may turn out to be the start of a stop string."""
@@ -22,12 +24,11 @@ class StopFilter:
         if self.stopped:
             return ""
         text = self._held + piece
-        found = [at for stop in self._stops if (at := text.find(stop)) >= 0]
-        if found:
+        if found := scanner.find(text, self._stops):
             self.stopped = True
             self._held = ""
-            return text[: min(found)]
-        keep = max((_overlap(text, stop) for stop in self._stops), default=0)
+            return text[: found.at]
+        keep = scanner.held(text, self._stops)
         self._held = text[len(text) - keep :]
         return text[: len(text) - keep]
 
@@ -35,11 +36,3 @@ class StopFilter:
         """What was held back, once no more text can come."""
         held, self._held = self._held, ""
         return held
-
-
-def _overlap(text: str, stop: str) -> int:
-    """Length of the longest proper prefix of `stop` that `text` ends with."""
-    for length in range(min(len(stop) - 1, len(text)), 0, -1):
-        if text.endswith(stop[:length]):
-            return length
-    return 0
