@@ -32,9 +32,7 @@ TIME: Json = {
 }
 ROME = '{"city":"Rome"}'
 # One red pixel.
-PNG = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
-)
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 OK: Json = {"chunks": ["ok"]}
 CALLS_WEATHER: Json = {"tool_calls": [{"name": "get_weather", "arguments": ROME}]}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from openai import omit
 from openai._models import construct_type_unchecked
@@ -172,7 +172,7 @@ def _check_with_sdk(events: list[Json]) -> None:
     for event in events:
         if event["type"].startswith("response.reasoning."):
             continue
-        typed = construct_type_unchecked(type_=ResponseStreamEvent, value=event)
+        typed: Any = construct_type_unchecked(type_=cast(Any, ResponseStreamEvent), value=event)
         state.handle_event(typed)
     if events[-1]["type"] != "response.completed":
         return

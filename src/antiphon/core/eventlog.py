@@ -18,7 +18,7 @@ class Lagged(Exception):
 
 
 class EventLog:
-    """Framed events in order. `limit` is in bytes; the newest event is always held."""
+    """Framed events in order. `limit` is in bytes; what came last, together, is always held."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -32,7 +32,8 @@ class EventLog:
         """Append events that are ready together and wake every reader once."""
         self._frames.extend(frames)
         self._bytes += sum(map(len, frames))
-        while self._bytes > self._limit and len(self._frames) > 1:
+        # Nobody had a chance to read what came just now, however much it is.
+        while self._bytes > self._limit and len(self._frames) > len(frames):
             self._bytes -= len(self._frames.popleft())
             self._first += 1
         for reader in tuple(self._readers):

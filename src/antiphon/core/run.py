@@ -152,6 +152,9 @@ class Run:
         return None
 
     async def _end(self, failure: EngineError | None) -> None:
+        # The events of the end repeat the whole text several times. The readers run in between,
+        # so that one who keeps up never lags because of a small buffer.
+        await asyncio.sleep(0)
         if self._cancelled and not self._builder.finished:
             self._publish(self._builder.cancel())
         elif failure is not None:
@@ -166,6 +169,7 @@ class Run:
             log.exception("response %s could not be stored", self.id)
             self._error = f"not stored: {error}"
             self._publish(self._builder.fail(_error(EngineError("not stored"))))
+        await asyncio.sleep(0)
         self._publish([self._builder.terminal()])
 
     def _publish(self, frames: list[Frame]) -> None:

@@ -37,6 +37,9 @@ from antiphon.text.sentinel import Segment
 from antiphon.text.stops import StopFilter
 from antiphon.text.template import PromptTemplate
 
+# Where a client says nothing: small models need their unlikeliest tokens cut, as every local
+# server does. A client that wants the bare distribution sends 0 for both.
+TOP_K, MIN_P = 40, 0.05
 # The server takes this seed as "a random one".
 _RANDOM_SEED = 0xFFFF_FFFF
 
@@ -217,7 +220,7 @@ async def _produce(worker: Worker, completion: Completion, prepared: Prepared, e
 
 
 def _body(prepared: Prepared) -> Json:
-    """The request. What a client did not ask for is switched off, not left to the server."""
+    """The request. Nothing is left to the server's own defaults."""
     sampling = prepared.prompt.sampling
     payload: _Payload = prepared.payload
     wanted = payload.room if sampling.max_tokens is None else sampling.max_tokens
@@ -228,8 +231,8 @@ def _body(prepared: Prepared) -> Json:
         "samplers": ["penalties", "temperature", "top_k", "top_p", "min_p"],
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
-        "top_k": sampling.top_k or 0,
-        "min_p": sampling.min_p or 0.0,
+        "top_k": TOP_K if sampling.top_k is None else sampling.top_k,
+        "min_p": MIN_P if sampling.min_p is None else sampling.min_p,
         "presence_penalty": sampling.presence_penalty,
         "frequency_penalty": sampling.frequency_penalty,
         "repeat_penalty": sampling.repetition_penalty or 1.0,
