@@ -325,8 +325,9 @@ class ResponsesService:
             raise _later("Tools on this model", "tools")
         if body.tool_choice not in ("auto", "none"):
             if not body.tools:
-                raise InvalidRequest("tool_choice demands tools, but there are none.",
-                                     param="tool_choice")
+                raise InvalidRequest(
+                    "tool_choice demands tools, but there are none.", param="tool_choice"
+                )
             raise _later("A forced tool_choice", "tool_choice")
         if not body.tools or not isinstance(body, CreateBody):
             return

@@ -86,8 +86,7 @@ class Transcript:
             case Reasoning():
                 if item.encrypted_content is not None:
                     raise InvalidRequest(
-                        "The encrypted_content of this reasoning item was not made by this "
-                        "server.",
+                        "The encrypted_content of this reasoning item was not made by this server.",
                         param=_at(path, "encrypted_content"),
                         code="invalid_encrypted_content",
                     )
@@ -136,8 +135,7 @@ class Transcript:
         place = self.calls.get(item.call_id)
         if place is None:
             raise InvalidRequest(
-                "No tool call found for function call output with call_id "
-                f"{_short(item.call_id)}.",
+                f"No tool call found for function call output with call_id {_short(item.call_id)}.",
                 param=_at(path, "call_id"),
             )
         text = _text(item.output, "\n", _at(path, "output"))
