@@ -51,6 +51,4 @@ class Announced(uvicorn.Server):
 
 if __name__ == "__main__":
     app = Starlette(routes=[Route("/v1/responses", replay, methods=["POST"])])
-    Announced(
-        uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="off")
-    ).run()
+    Announced(uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="off")).run()

@@ -11,6 +11,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 import aiohttp
 
@@ -41,8 +42,8 @@ async def run(*, quick: bool) -> list[Row]:
                 tokens = TOKENS // 2 if quick else TOKENS
                 found = await medians(
                     {
-                        "ours": lambda turn: _ours(http, ours, streams, turn, tokens),
-                        "direct": lambda turn: _directly(engine, streams, turn, tokens),
+                        "ours": partial(_ours, http, ours, streams, tokens),
+                        "direct": partial(_directly, engine, streams, tokens),
                     },
                     2 if quick else turns,
                 )
@@ -71,7 +72,7 @@ async def _rate(answers: Iterable[Awaitable[int]]) -> float:
 
 
 async def _ours(
-    http: aiohttp.ClientSession, server: Process, streams: int, turn: int, tokens: int
+    http: aiohttp.ClientSession, server: Process, streams: int, tokens: int, turn: int
 ) -> float:
     async def ask(text: str) -> int:
         body = {
@@ -88,7 +89,7 @@ async def _ours(
     return await _rate(map(ask, _texts(streams, turn)))
 
 
-async def _directly(engine: LlamaEngine, streams: int, turn: int, tokens: int) -> float:
+async def _directly(engine: LlamaEngine, streams: int, tokens: int, turn: int) -> float:
     async def ask(prompt: list[int]) -> int:
         body = {
             "prompt": prompt,
