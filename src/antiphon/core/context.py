@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from antiphon.core.seal import BrokenSeal, Seal
 from antiphon.core.transcript import Transcript
 from antiphon.errors import InvalidRequest, NotFound, NotSupported
 from antiphon.ids import Ids
-from antiphon.schema.content import InputText, OutputText, Part
+from antiphon.schema.content import InputText, OutputText, Part, ReasoningText
 from antiphon.schema.items import (
     Compaction,
     ForeignItem,
@@ -64,9 +65,10 @@ class ContextResolver:
     chain costs its own items and not the whole history.
     """
 
-    def __init__(self, store: Store | None, ids: Ids) -> None:
+    def __init__(self, store: Store | None, ids: Ids, seal: Seal) -> None:
         self._store = store
         self._ids = ids
+        self._seal = seal
         self._transcripts: OrderedDict[str, Transcript] = OrderedDict()
 
     async def resolve(
@@ -80,7 +82,8 @@ class ContextResolver:
         """
         history = await self._history(owner, previous) if previous is not None else Transcript()
         items = await self._items(owner, given)
-        return Context(items, history.extended(items, "input"), previous)
+        shown = [self._shown(owner, item, f"input[{n}]") for n, item in enumerate(items)]
+        return Context(items, history.extended(shown, "input"), previous)
 
     def remember(self, document: Document, transcript: Transcript) -> None:
         """Keep the transcript that ends with this stored response."""
@@ -101,9 +104,9 @@ class ContextResolver:
         documents = await self._store.chain(owner, previous) or []
         transcript = Transcript()
         for document in documents:
-            transcript = self._transcripts.get(document.id) or transcript.extended(
-                own_items(document)
-            )
+            known = self._transcripts.get(document.id)
+            shown = () if known else (self._shown(owner, item) for item in own_items(document))
+            transcript = known or transcript.extended(shown)
         if documents:
             self.remember(documents[-1], transcript)
         return transcript
@@ -147,6 +150,23 @@ class ContextResolver:
                         f"Items of type '{item.type}' are not supported yet.", param=f"{path}.type"
                     )
                 return item.model_copy(update=self._identity(item, "item"))
+
+    def _shown(self, owner: str, item: StoredItem, path: str | None = None) -> StoredItem:
+        """The item as the model is to see it: a sealed trace is opened (R5)."""
+        if not isinstance(item, Reasoning) or item.encrypted_content is None:
+            return item
+        try:
+            trace = self._seal.open(item.encrypted_content, owner)
+        except BrokenSeal:
+            raise InvalidRequest(
+                "The encrypted_content of this reasoning item was not made by this server for "
+                "this key, or it was changed.",
+                param=f"{path or 'previous_response_id'}.encrypted_content",
+                code="invalid_encrypted_content",
+            ) from None
+        if item.content:
+            return item
+        return item.model_copy(update={"content": [ReasoningText(text=trace)] if trace else None})
 
     def _identity(self, item: StoredItem, prefix: str) -> dict[str, str]:
         status = getattr(item, "status", None)

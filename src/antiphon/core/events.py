@@ -51,7 +51,8 @@ class EventBuilder:
     """Builds the events of one response.
 
     `new_id` makes an id for a prefix. `obfuscate` pads deltas (C11). `open_responses` takes
-    that specification's names for reasoning events (O9). Call `start` once, `feed` for every
+    that specification's names for reasoning events (O9). `seal` makes the encrypted content
+    of a reasoning trace (R5), where it was asked for. Call `start` once, `feed` for every
     delta, then exactly one of `finish`, `fail` and `cancel`; each closes what is open.
     """
 
@@ -62,10 +63,12 @@ class EventBuilder:
         *,
         obfuscate: bool = False,
         open_responses: bool = False,
+        seal: Callable[[str], str] | None = None,
     ) -> None:
         self.response = response
         self._new_id = new_id
         self._obfuscate = obfuscate
+        self._seal = seal
         self._reasoning_event = "response.reasoning" if open_responses else _REASONING_TEXT
         self._sequence = 0
         self._output: list[OutputItem] = []
@@ -190,6 +193,8 @@ class EventBuilder:
         self._open = None
         item = opened.item(status)
         text = "".join(opened.pieces)
+        if self._seal is not None and isinstance(item, Reasoning):
+            item = item.model_copy(update={"encrypted_content": self._seal(text)})
         match opened:
             case _OpenText():
                 part = opened.part(opened.pieces)

@@ -84,13 +84,6 @@ class Transcript:
             case FunctionCallOutput():
                 self._output(item, path)
             case Reasoning():
-                if item.encrypted_content is not None:
-                    raise InvalidRequest(
-                        "The encrypted_content of this reasoning item was not made by this "
-                        "server.",
-                        param=_at(path, "encrypted_content"),
-                        code="invalid_encrypted_content",
-                    )
                 texts = item.content or item.summary
                 self.reasoning = "\n".join(
                     filter(None, (self.reasoning, *(part.text for part in texts)))

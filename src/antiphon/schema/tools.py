@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from antiphon.schema.base import FirstFault, Wire, kind_of
 
@@ -49,10 +49,17 @@ Mode = Literal["auto", "none", "required"]
 
 
 class FunctionChoice(Wire):
-    """Call this function."""
+    """Call this function. The nested form of chat completions is read as well."""
 
     type: Literal["function"] = "function"
     name: str = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _chat_form(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("function"), dict):
+            return {"type": "function", **value["function"]}
+        return value
 
 
 class AllowedTools(Wire):

@@ -55,6 +55,11 @@ class PromptTemplate:
         structure = (token for token in user_defined_tokens if token.strip() and token in written)
         self._sentinels = Sentinels([*control_tokens, *structure])
 
+    @property
+    def source(self) -> str:
+        """The text of the template."""
+        return self._template.source
+
     def render(self, prompt: Prompt) -> tuple[Segment, ...]:
         """The text of the prompt, up to where the model's turn begins.
 
