@@ -38,7 +38,7 @@ class AnswerParser:
 
     `thinking` and `dialect` are None where the model has no trace, or where nothing may be
     called. `skip` are markers without meaning. `primed` says that the prompt has already
-    opened the trace (R2). After `max_calls` calls `satisfied` is set, and the rest of the
+    opened the trace (R2). `forced` says that a grammar allows nothing but calls. After `max_calls` calls `satisfied` is set, and the rest of the
     answer is of no interest.
     """
 
@@ -51,6 +51,7 @@ class AnswerParser:
         skip: Sequence[str] = (),
         primed: bool = False,
         max_calls: int | None = None,
+        forced: bool = False,
     ) -> None:
         self.satisfied = False
         self.reasoning_tokens = 0
@@ -65,6 +66,7 @@ class AnswerParser:
             *(dialect.openers if dialect is not None else ()),
         )
         self._max_calls = max_calls
+        self._forced = forced
         self._mode: Literal["text", "reasoning", "call"] = "text"
         self._buffer = ""
         self._space = ""
@@ -107,14 +109,15 @@ class AnswerParser:
     def end(self, *, cut: bool = False) -> list[Delta]:
         """The deltas that were held back. `cut` says that a limit ended the generation.
 
-        A call that was cut off stays as it is; one that the model left unfinished is text.
+        A call that was cut off stays as it is, and the beginning of what is certain to become
+        a call says nothing; one that the model left unfinished is text.
         """
         if self.satisfied:
             return []
         self._ended = True
         self._advance()
         # What is given back by one section may open another.
-        while self._reader is not None and not (cut and self._begun):
+        while self._reader is not None and not (cut and (self._begun or self._forced)):
             self._reader.finish()
             self._read_section()
             self._advance()

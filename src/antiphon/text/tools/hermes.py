@@ -16,7 +16,7 @@ class Hermes:
     """The dialect, which is also ours for models that know none."""
 
     name = "hermes"
-    openers: tuple[str, ...] = (OPEN,)
+    openers = (OPEN,)
     leading: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     inner = (CLOSE,)

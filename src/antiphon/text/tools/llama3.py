@@ -17,8 +17,8 @@ class Llama3:
     """The dialect of bare JSON."""
 
     name = "llama3"
-    openers: tuple[str, ...] = (TAG,)
-    leading: tuple[str, ...] = ("{",)
+    openers = (TAG,)
+    leading = ("{",)
     skip: tuple[str, ...] = ()
     inner: tuple[str, ...] = ()
 

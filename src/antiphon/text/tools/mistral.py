@@ -18,7 +18,7 @@ class Mistral:
     """Both forms, told apart by the first character."""
 
     name = "mistral"
-    openers: tuple[str, ...] = (OPEN,)
+    openers = (OPEN,)
     leading: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     inner = (ARGS, CALL_ID)

@@ -33,7 +33,7 @@ class QwenCoder:
     """The dialect; the outer marker is left out at times."""
 
     name = "qwen_coder"
-    openers: tuple[str, ...] = (OPEN, FUNCTION)
+    openers = (OPEN, FUNCTION)
     leading: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     inner = (CLOSE, FUNCTION_END, PARAMETER, PARAMETER_END)
