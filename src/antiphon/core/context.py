@@ -117,9 +117,7 @@ class ContextResolver:
         if isinstance(given, str):
             part = InputText(text=given)
             return [
-                Message(
-                    id=self._ids.new("msg"), status="completed", role="user", content=[part]
-                )
+                Message(id=self._ids.new("msg"), status="completed", role="user", content=[part])
             ]
         return [await self._item(owner, item, f"input[{n}]") for n, item in enumerate(given)]
 

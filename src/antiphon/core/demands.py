@@ -111,9 +111,7 @@ def _check_choice(body: InputTokensBody, names: list[str], able: Capabilities) -
             f"A tool_choice of type '{choice.type[:64]}' is not supported.", param="tool_choice"
         )
     if not names:
-        raise InvalidRequest(
-            "tool_choice demands tools, but there are none.", param="tool_choice"
-        )
+        raise InvalidRequest("tool_choice demands tools, but there are none.", param="tool_choice")
     wanted = [choice.name] if isinstance(choice, FunctionChoice) else []
     if isinstance(choice, AllowedTools):
         wanted = [tool.name for tool in choice.tools]

@@ -206,9 +206,7 @@ class EventBuilder:
                 frames.append(self._event(wire.PartDone, **opened.place, part=part))
             case _OpenReasoning():
                 done = self._reasoning_event + ".done"
-                frames.append(
-                    self._event(wire.ReasoningDone, **opened.place, type=done, text=text)
-                )
+                frames.append(self._event(wire.ReasoningDone, **opened.place, type=done, text=text))
                 frames.append(
                     self._event(wire.PartDone, **opened.place, part=opened.part(opened.pieces))
                 )
@@ -341,9 +339,7 @@ class _OpenCall(_Open):
 
 
 def _logprob(token: TokenLogprob) -> Logprob:
-    top = [
-        TopLogprob(token=t.token, logprob=t.logprob, bytes=list(t.bytes)) for t in token.top
-    ]
+    top = [TopLogprob(token=t.token, logprob=t.logprob, bytes=list(t.bytes)) for t in token.top]
     return Logprob(
         token=token.token, logprob=token.logprob, bytes=list(token.bytes), top_logprobs=top
     )

@@ -129,8 +129,7 @@ class Transcript:
         place = self.calls.get(item.call_id)
         if place is None:
             raise InvalidRequest(
-                "No tool call found for function call output with call_id "
-                f"{_short(item.call_id)}.",
+                f"No tool call found for function call output with call_id {_short(item.call_id)}.",
                 param=_at(path, "call_id"),
             )
         text = _text(item.output, "\n", _at(path, "output"))

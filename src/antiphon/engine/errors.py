@@ -1,11 +1,11 @@
 """What an engine may raise. `core` turns these into errors of the API.
 
-    EngineError                  the generation failed; details are for the log only
-    ├── EngineUnavailable        worker dead, loading or restarting: try again later
-    ├── EngineBusy               admission queue full: try again later
-    ├── PromptTooLong            prompt and one token do not fit the context window
-    └── PromptRejected           the prompt cannot be rendered (template, roles); client's fault
-        └── ConstraintRejected   a schema or grammar that the engine cannot enforce
+EngineError                  the generation failed; details are for the log only
+├── EngineUnavailable        worker dead, loading or restarting: try again later
+├── EngineBusy               admission queue full: try again later
+├── PromptTooLong            prompt and one token do not fit the context window
+└── PromptRejected           the prompt cannot be rendered (template, roles); client's fault
+    └── ConstraintRejected   a schema or grammar that the engine cannot enforce
 """
 
 from __future__ import annotations

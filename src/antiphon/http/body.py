@@ -139,9 +139,7 @@ class _Zstd:
 
 
 def _too_large(limit: int) -> BodyTooLarge:
-    return BodyTooLarge(
-        f"The body is larger than {limit} bytes.", headers={"Connection": "close"}
-    )
+    return BodyTooLarge(f"The body is larger than {limit} bytes.", headers={"Connection": "close"})
 
 
 def _broken() -> InvalidRequest:

@@ -82,8 +82,7 @@ class ResponsesRoutes:
         body = await self.service.retrieve(id, caller(request))
         if request.query_params.get("stream", "false").lower() not in ("false", "0", ""):
             raise NotSupported(
-                "This response cannot be streamed because it was not created with "
-                "background=true.",
+                "This response cannot be streamed because it was not created with background=true.",
                 param="stream",
             )
         return json_answer(body)

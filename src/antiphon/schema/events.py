@@ -120,9 +120,7 @@ class ArgumentsDelta(ItemEvent):
 
 
 class ArgumentsDone(ItemEvent):
-    type: Literal["response.function_call_arguments.done"] = (
-        "response.function_call_arguments.done"
-    )
+    type: Literal["response.function_call_arguments.done"] = "response.function_call_arguments.done"
     name: str
     arguments: str
 

@@ -38,8 +38,8 @@ class AnswerParser:
 
     `thinking` and `dialect` are None where the model has no trace, or where nothing may be
     called. `skip` are markers without meaning. `primed` says that the prompt has already
-    opened the trace (R2). `forced` says that a grammar allows nothing but calls. After `max_calls` calls `satisfied` is set, and the rest of the
-    answer is of no interest.
+    opened the trace (R2). `forced` says that a grammar allows nothing but calls. After
+    `max_calls` calls `satisfied` is set, and the rest of the answer is of no interest.
     """
 
     def __init__(
@@ -170,15 +170,18 @@ class AnswerParser:
         """
         leading = self._dialect.leading if self._dialect is not None else ()
         text = self._buffer.lstrip()
-        for opener in leading if text else ():
+        if not (leading and text):
+            return None
+        if any(text.startswith(marker) or marker.startswith(text) for marker in self._markers):
+            return None
+        for opener in leading:
             if text.startswith(opener):
-                before = self._space + self._buffer[: len(self._buffer) - len(text)]
+                space = self._space + self._buffer[: len(self._buffer) - len(text)]
                 self._space, self._buffer = "", text[len(opener) :]
-                self._open_section(opener, before)
+                self._open_section(opener, "" if self._behind_marker else space)
                 return True
-        if text and not self._ended and any(opener.startswith(text) for opener in leading):
-            return False
-        return None
+        waits = not self._ended and any(opener.startswith(text) for opener in leading)
+        return False if waits else None
 
     def _enter(self, marker: str) -> None:
         before, self._space, self._behind_marker = self._space, "", True

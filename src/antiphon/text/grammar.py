@@ -41,9 +41,7 @@ class Form:
     between: str
 
 
-HERMES = Form(
-    "<tool_call>", '<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>", "\n"
-)
+HERMES = Form("<tool_call>", '<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>", "\n")
 FORMS: Mapping[str, Form] = {
     "hermes": HERMES,
     "qwen_coder": HERMES,
@@ -144,7 +142,7 @@ def _parameters(tool: ToolSpec) -> Mapping[str, Any]:
 def _thought(thought: Thought | None) -> Iterable[str]:
     if thought is None:
         return ['thought: ""']
-    begun = f"trace /[ \\n]{{0,4}}/"
+    begun = "trace /[ \\n]{0,4}/"
     rule = begun if thought.begun else f"({_string(thought.open)} {begun})?"
     return [f"thought: {rule}", f"trace[suffix={_string(thought.close)}]: {_ANYTHING}"]
 
@@ -173,9 +171,7 @@ def _check_size(schema: Any, tool: int | None) -> None:
             elif isinstance(value, list):
                 deeper += value
         if references > MAX_REFERENCES:
-            raise ConstraintRejected(
-                f"The schema has more than {MAX_REFERENCES} references.", tool
-            )
+            raise ConstraintRejected(f"The schema has more than {MAX_REFERENCES} references.", tool)
         if not deeper:
             return
         level = deeper

@@ -88,7 +88,7 @@ class Profile:
 
     @property
     def markers(self) -> tuple[str, ...]:
-        """All strings that must reach the parser, even where they are special tokens."""
+        """All strings that must reach the parser, also the special tokens they consist of."""
         dialect = self.dialect
         thinking = (self.thinking.open, *self.thinking.closes) if self.thinking else ()
         groups = (thinking, self.skip, dialect.skip, dialect.openers, dialect.inner)

@@ -23,7 +23,6 @@ from antiphon.engine.types import (
     Prepared,
     Prompt,
     Sampling,
-    Text,
     TokenLogprob,
     Usage,
 )
@@ -123,7 +122,9 @@ class LlamaEngine:
         )
         try:
             self._profile = profiles.override(
-                profiles.detect(self._template.source), config.tool_format, config.reasoning_format
+                profiles.detect(self._template.source, tools=self._template.traits.tools),
+                config.tool_format,
+                config.reasoning_format,
             )
         except ValueError as error:
             raise EngineError(str(error)) from None
@@ -223,9 +224,7 @@ async def _produce(worker: Worker, completion: Completion, prepared: Prepared, e
                 for delta in (*rest, *parser.end(cut=cut)):
                     await emit(delta)
                 await emit(
-                    _usage(
-                        chunk["tokens_predicted"], chunk["timings"]["cache_n"], prepared, parser
-                    )
+                    _usage(chunk["tokens_predicted"], chunk["timings"]["cache_n"], prepared, parser)
                 )
                 await emit(Finish("length" if cut else "stop"))
                 return

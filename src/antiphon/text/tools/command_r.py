@@ -12,7 +12,7 @@ SKIP = ("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|
 
 COMMAND_R = Listed(
     name="command_r",
-    openers=("<|START_ACTION|>", "Action: ```json", "Action:```json"),
+    openers=("<|START_ACTION|>", "Action:\n```json", "Action: ```json", "Action:```json"),
     closers=("<|END_ACTION|>", "```"),
     skip=SKIP,
 )

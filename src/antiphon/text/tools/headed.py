@@ -20,8 +20,8 @@ _ANYTHING = re.compile(r"(?s).*")
 class Headed:
     """A dialect of heads.
 
-    A head is over as soon as all of it matches `head`, whose group `name` (or `name2`) is the
-    function. What it may look like until then is `begun`. Heads with a name of `said` begin
+    A head is over as soon as all of it matches `head`, of which one group is the function's
+    name. What it may look like until then is `begun`. Heads with a name of `said` begin
     ordinary text. Of `closers` one may stand behind the object.
     """
 

@@ -35,6 +35,7 @@ class MistralReader(JsonCallReader):
         super().__init__(declared)
         self._head: str | None = ""
         self._list = False
+        self._given: str | None = None
 
     def _take(self, text: str) -> int:
         taken = super()._take(text)
@@ -47,12 +48,12 @@ class MistralReader(JsonCallReader):
             self._heading(self._head, character)
             return 0 if self.broken else 1
         if character == "{":
-            self._call = JsonCall(self._declared)
+            self._call = JsonCall(self._declared, self._given)
             return 0
-        if character == "]":
+        if character == "]" and self._list:
             self.done, self.broken = self._calls > 0, not self._calls
             return 1
-        self.broken = character not in SPACE and character != ","
+        self.broken = character not in SPACE and (character != "," or not self._list)
         return 0 if self.broken else 1
 
     def _heading(self, head: str, character: str) -> None:
@@ -70,10 +71,8 @@ class MistralReader(JsonCallReader):
             return
         self._head = None
         name = name.partition(CALL_ID)[0].strip()
-        if self._declared.resolve(name) is None:
-            self.broken = True
-        else:
-            self._call = JsonCall(self._declared, given=name)
+        self._given = self._declared.resolve(name)
+        self.broken = self._given is None
 
 
 def _begins(head: str) -> bool:

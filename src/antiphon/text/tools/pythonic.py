@@ -1,7 +1,8 @@
 """`[name(key="value"), …]`: LFM2, Llama 4, OLMo 3.
 
 Decides that such a list is a call only where an answer begins, or between markers; there the
-calls may also stand one a line. Arguments are named, and literals only.
+calls may also stand one a line. Arguments are named, and literals only. Instead of a call an
+object with its name and its arguments is read as well, as LFM2 writes it for some templates.
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ def calls(text: str, declared: Declared) -> Sequence[Call] | None:
 
 
 def _call(literals: Literals) -> Call:
+    if literals.take("{"):
+        match literals.members("}", ":"):
+            case {"name": str(name), "arguments": dict(arguments)}:
+                return Call(name, arguments)
+        raise ValueError("no call")
     name = literals.match(_NAME)
     literals.need("(")
     return Call(name, literals.members(")", "="))
@@ -50,5 +56,6 @@ PYTHONIC = Whole(
         "<|python_start|>": Section(calls, ("<|python_end|>",)),
         "<function_calls>": Section(calls, ("</function_calls>",)),
     },
-    first={"[": Section(calls, ("]",), keep=True, begun=_BEGUN.fullmatch)},
+    # Not every `]` is tried: arguments may be full of them, and the answer's end is the last try.
+    first={"[": Section(calls, (")]", ") ]", ")\n]"), keep=True, begun=_BEGUN.fullmatch)},
 )
