@@ -194,7 +194,6 @@ def create_app(settings: Settings, engine: Engine, store: Store | None = None) -
             DecodeError: errors.on_decode_error,
             404: errors.on_http_error,
             405: errors.on_http_error,
-            Exception: errors.on_crash,
         },
     )
     app.router.redirect_slashes = False
@@ -328,7 +327,8 @@ def _listen(settings: Settings) -> socket.socket:
     """Bind before the model is loaded, so that a taken port is known at once."""
     host = settings.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Named, the protocol makes asyncio send small answers at once.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, settings.port))

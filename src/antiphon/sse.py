@@ -6,6 +6,8 @@ Knows no event type.
 
 from __future__ import annotations
 
+import functools
+
 DONE = b"data: [DONE]\n\n"
 COMMENT = b": keep-alive\n\n"
 KEEPALIVE = b'event: keepalive\ndata: {"type":"keepalive"}\n\n'
@@ -17,6 +19,11 @@ HEADERS = {
 }
 
 
+@functools.cache
+def _head(event: str) -> bytes:
+    return f"event: {event}\ndata: ".encode()
+
+
 def frame(event: str, data: bytes) -> bytes:
-    """One event; `data` is JSON without line breaks."""
-    return b"event: %b\ndata: %b\n\n" % (event.encode(), data)
+    """One event; `data` is JSON without line breaks. There are few event types."""
+    return _head(event) + data + b"\n\n"

@@ -50,9 +50,7 @@ class Stream:
     def text(self) -> str:
         """All text deltas."""
         return "".join(
-            event["delta"]
-            for event in self.events
-            if event["type"] == "response.output_text.delta"
+            event["delta"] for event in self.events if event["type"] == "response.output_text.delta"
         )
 
 

@@ -18,26 +18,37 @@ class Lagged(Exception):
 
 
 class EventLog:
-    """Framed events in order. `limit` is in bytes; what came last, together, is always held."""
+    """Framed events in order. `limit` is in bytes; the newest event is always held."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._frames: deque[bytes] = deque()
         self._first = 0
         self._bytes = 0
+        self._trimming = False
         self._readers: set[Reader] = set()
         self.closed = False
 
-    def extend(self, frames: list[bytes]) -> None:
-        """Append events that are ready together and wake every reader once."""
-        self._frames.extend(frames)
-        self._bytes += sum(map(len, frames))
-        # Nobody had a chance to read what came just now, however much it is.
-        while self._bytes > self._limit and len(self._frames) > len(frames):
+    def append(self, frame: bytes) -> None:
+        """Append an event and wake every reader. Must be called inside an event loop."""
+        self._frames.append(frame)
+        self._bytes += len(frame)
+        for reader in self._readers:
+            reader._wake()
+        if self._bytes > self._limit and not self._trimming:
+            # Later, when the readers that keep up have taken what came in one go.
+            self._trimming = True
+            asyncio.get_running_loop().call_soon(self._trim)
+
+    def _trim(self) -> None:
+        self._trimming = False
+        while self._bytes > self._limit and len(self._frames) > 1:
             self._bytes -= len(self._frames.popleft())
             self._first += 1
-        for reader in tuple(self._readers):
-            reader._notify(self._first)
+        for reader in self._readers:
+            if reader._position < self._first:
+                reader.lagged.set()
+                reader._wake()
 
     def close(self) -> None:
         """No further events will come."""
@@ -58,8 +69,8 @@ class Reader:
     def __init__(self, log: EventLog, position: int) -> None:
         self._log = log
         self._position = position
-        self._ready = asyncio.Event()
-        self._ready.set()
+        self._waiter: asyncio.Future[None] | None = None
+        self._nudged = False
         self._closed = False
         self.lagged = asyncio.Event()
 
@@ -71,48 +82,50 @@ class Reader:
         Raises:
             Lagged: the next event is no longer held.
         """
-        if not self._ready.is_set():
-            await self._ready.wait()
-        if self._closed:
-            return None
-        if self.lagged.is_set():
-            raise Lagged
         log = self._log
-        start = self._position - log._first
-        available = len(log._frames) - start
-        if available <= 0:
+        while not self._closed:
+            if self.lagged.is_set():
+                raise Lagged
+            start = self._position - log._first
+            available = len(log._frames) - start
+            if available > 0:
+                return self._take(start, available)
             if log.closed:
                 return None
-            self._ready.clear()
-            return b""
-        if available == 1:
-            chunk, taken = log._frames[start], 1
-        else:
-            parts: list[bytes] = []
-            size = 0
-            while len(parts) < available and size < CHUNK:
-                frame = log._frames[start + len(parts)]
-                parts.append(frame)
-                size += len(frame)
-            chunk, taken = b"".join(parts), len(parts)
-        self._position += taken
-        if taken == available and not log.closed:
-            self._ready.clear()
-        return chunk
+            if self._nudged:
+                self._nudged = False
+                return b""
+            # A bare future, since an asyncio.Event costs twice as much per event.
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return None
 
     def nudge(self) -> None:
         """Make a waiting `read` return."""
-        self._ready.set()
+        self._nudged = True
+        self._wake()
 
     def close(self) -> None:
         """Leave the log. Synchronous and idempotent; a waiting `read` returns None."""
         self._closed = True
         self._log._readers.discard(self)
-        self._ready.set()
+        self._wake()
 
-    def _notify(self, first: int) -> None:
-        if self._position < first:
-            self.lagged.set()
-        self._ready.set()
+    def _take(self, start: int, available: int) -> bytes:
+        frames = self._log._frames
+        if available == 1:
+            self._position += 1
+            return frames[start]
+        parts: list[bytes] = []
+        size = 0
+        while len(parts) < available and size < CHUNK:
+            frame = frames[start + len(parts)]
+            parts.append(frame)
+            size += len(frame)
+        self._position += len(parts)
+        return b"".join(parts)
 
-    _wake = nudge
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)

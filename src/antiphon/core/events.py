@@ -273,10 +273,7 @@ class _Open:
         self.index = index
         self.pieces: list[str] = []
         self.place: dict[str, object] = {"item_id": id, "output_index": index}
-
-    @property
-    def head(self) -> str:
-        return f'"item_id":"{self.id}","output_index":{self.index}'
+        self.head = f'"item_id":"{id}","output_index":{index}'
 
     def item(self, status: Literal["in_progress"] | ItemStatus) -> OutputItem:
         raise NotImplementedError
@@ -289,11 +286,8 @@ class _OpenText(_Open):
     def __init__(self, id: str, index: int) -> None:
         super().__init__(id, index)
         self.place["content_index"] = 0
+        self.head += ',"content_index":0'
         self.logprobs: list[Logprob] = []
-
-    @property
-    def head(self) -> str:
-        return super().head + ',"content_index":0'
 
     def part(self, pieces: Sequence[str]) -> OutputText:
         return OutputText(text="".join(pieces), logprobs=list(self.logprobs) if pieces else [])
@@ -309,10 +303,7 @@ class _OpenReasoning(_Open):
     def __init__(self, id: str, index: int) -> None:
         super().__init__(id, index)
         self.place["content_index"] = 0
-
-    @property
-    def head(self) -> str:
-        return super().head + ',"content_index":0'
+        self.head += ',"content_index":0'
 
     def part(self, pieces: Sequence[str]) -> ReasoningText:
         return ReasoningText(text="".join(pieces))

@@ -14,9 +14,10 @@ class Policy:
     """The strict preset is the default of every field.
 
     `hosted_tools` (P1): leave tools that run elsewhere out of the prompt instead of refusing
-    them. `map_effort` (P6): turn `reasoning.effort` into template variables. `truncation` (P4): serve `truncation: auto` instead of refusing it. `any_model` (P8): an
-    unknown model name means the default model. `keep_alive` (P9): an SSE comment, or an
-    event that every official client takes.
+    them. `map_effort` (P6): turn `reasoning.effort` into template variables. `truncation` (P4):
+    serve `truncation: auto` instead of refusing it. `any_model` (P8): an unknown model name
+    means the default model. `keep_alive` (P9): an SSE comment, or an event that every official
+    client takes.
     """
 
     hosted_tools: bool = False

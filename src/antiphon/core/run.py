@@ -20,7 +20,7 @@ from antiphon.engine.errors import EngineError, EngineUnavailable, PromptRejecte
 from antiphon.engine.generation import Generation
 from antiphon.engine.protocol import Engine
 from antiphon.engine.slots import Ticket
-from antiphon.engine.types import Prepared
+from antiphon.engine.types import Delta, Prepared
 from antiphon.schema.response import Response, ResponseError
 
 log = logging.getLogger("antiphon.run")
@@ -32,7 +32,8 @@ class Run:
     """One generation. `start` begins it; `done` is set when everything is written.
 
     `persist` stores the final response; it is called once, before the terminal event is
-    published. `demand` says what a completed response lacks of what was demanded. `events` is None where nobody will ever read events.
+    published. `demand` says what a completed response lacks of what was demanded. `events` is
+    None where nobody will ever read events.
     """
 
     def __init__(
@@ -132,13 +133,7 @@ class Run:
             if not await self._ticket.acquire() or self._cancelled:
                 return None
             self._generation = self._engine.generate(self._prepared)
-            async for deltas in self._generation.batches():
-                frames: list[Frame] = []
-                for delta in deltas:
-                    frames += self._builder.feed(delta)
-                if frames and self._first is None:
-                    self._first = time.monotonic()
-                self._publish(frames)
+            await self._generation.pipe(self._take)
             if not self._builder.finished and not self._generation.cancelled:
                 raise EngineError("the engine ended without saying how")
         except EngineError as error:
@@ -153,10 +148,14 @@ class Run:
             self._ticket.release()
         return None
 
+    def _take(self, delta: Delta) -> None:
+        frames = self._builder.feed(delta)
+        if frames:
+            if self._first is None:
+                self._first = time.monotonic()
+            self._publish(frames)
+
     async def _end(self, failure: EngineError | None) -> None:
-        # The events of the end repeat the whole text several times. The readers run in between,
-        # so that one who keeps up never lags because of a small buffer.
-        await asyncio.sleep(0)
         if self._cancelled and not self._builder.finished:
             self._publish(self._builder.cancel())
         elif failure is not None:
@@ -172,7 +171,6 @@ class Run:
             log.exception("response %s could not be stored", self.id)
             self._error = f"not stored: {error}"
             self._publish(self._builder.fail(_error(EngineError("not stored"))))
-        await asyncio.sleep(0)
         self._publish([self._builder.terminal()])
 
     def _check_demand(self) -> None:
@@ -184,8 +182,9 @@ class Run:
             self._publish(self._builder.fail(error))
 
     def _publish(self, frames: list[Frame]) -> None:
-        if self._events is not None and frames:
-            self._events.extend([sse.frame(frame.type, frame.data) for frame in frames])
+        if self._events is not None:
+            for frame in frames:
+                self._events.append(sse.frame(frame.type, frame.data))
 
     def _report(self) -> None:
         response, usage = self.response, self.response.usage

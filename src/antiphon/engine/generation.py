@@ -20,7 +20,7 @@ BUFFER = 256
 
 
 class Generation:
-    """An async iterator of `Delta`.
+    """An async iterator of `Delta`, or a source that is piped into a function.
 
     `produce(emit)` is the engine's coroutine. It ends when the engine has let go of the
     request, also when it is cancelled: whatever it must give back (a connection, a slot)
@@ -35,6 +35,8 @@ class Generation:
         self._limit = buffer
         self._ready = asyncio.Event()
         self._space = asyncio.Event()
+        self._sink: Callable[[Delta], None] | None = None
+        self._piped = 0
         self._cancelled = False
         self._error: Exception | None = None
         self._task = asyncio.get_running_loop().create_task(self._run(produce))
@@ -52,6 +54,7 @@ class Generation:
     def cancel(self) -> None:
         """Ask the engine to stop. Synchronous and idempotent; deltas not yet read are dropped."""
         self._cancelled = True
+        self._sink = None
         self._buffer.clear()
         self._task.cancel()
         self._ready.set()
@@ -59,6 +62,23 @@ class Generation:
     async def stopped(self) -> None:
         """Return once the engine has really let go, however the generation ended."""
         await asyncio.wait({self._task})
+
+    async def pipe(self, sink: Callable[[Delta], None]) -> None:
+        """Call `sink` with every delta, in the producer's own task, until the end.
+
+        The cheapest way to read: nobody is woken for a delta. Raises what `produce` or `sink`
+        raised. Ends without an error after `cancel()`.
+        """
+        while self._buffer:
+            sink(self._buffer.popleft())
+        if not self._cancelled:
+            self._sink = sink
+            self._space.set()
+        await asyncio.wait({self._task})
+        while self._buffer:
+            sink(self._buffer.popleft())
+        if self._error is not None and not self._cancelled:
+            raise self._error
 
     async def batches(self) -> AsyncIterator[list[Delta]]:
         """Yield the deltas that are ready together, so that a reader wakes once for many.
@@ -96,6 +116,12 @@ class Generation:
             asyncio.get_running_loop().call_soon(self._ready.set)
 
     async def _emit(self, delta: Delta) -> None:
+        if self._sink is not None:
+            self._sink(delta)
+            self._piped += 1
+            if self._piped % self._limit == 0:
+                await asyncio.sleep(0)  # a producer that never waits must not stop the loop
+            return
         while len(self._buffer) >= self._limit:
             self._space.clear()
             await self._space.wait()

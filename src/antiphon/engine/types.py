@@ -96,8 +96,8 @@ class Prompt:
 
     `model` is an id from `Engine.models()`. `output` constrains the visible answer.
     `constraint` is a Lark grammar in llguidance's dialect which the whole raw output must
-    match, instead of the one that `choice` and `output` ask for. `cache_key` groups requests that are likely to
-    share a prefix; it never changes the answer.
+    match, instead of the one that `choice` and `output` ask for. `cache_key` groups requests
+    that are likely to share a prefix; it never changes the answer.
     """
 
     model: str

@@ -1,0 +1,1 @@
+"""What the server costs, beside what it stands on. `python -m benchmarks` prints ratios."""

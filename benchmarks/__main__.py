@@ -1,0 +1,37 @@
+"""`python -m benchmarks [--quick] [--json FILE] [NAME …]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from benchmarks import chain, decode, events, startup
+
+ALL = {"events": events.run, "decode": decode.run, "chain": chain.run, "startup": startup.run}
+
+
+def main() -> int:
+    """Run the named benchmarks, or all of them, one after the other."""
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(ALL))
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    parser.add_argument("--json", type=Path, help="append one JSON line per result")
+    options = parser.parse_args()
+    for name in options.names or ALL:
+        if name not in ALL:
+            parser.error(f"there is no benchmark '{name}'")
+        print(f"== {name}", flush=True)
+        rows = asyncio.run(ALL[name](quick=options.quick))
+        for row in rows:
+            print("  " + "  ".join(f"{key}={value}" for key, value in row.items()), flush=True)
+            if options.json:
+                with options.json.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"benchmark": name, **row}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
