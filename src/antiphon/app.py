@@ -54,6 +54,8 @@ def policy_of(settings: Settings) -> Policy:
     policy = PRESETS[settings.compat]
     if settings.hosted_tools is not None:
         policy = replace(policy, hosted_tools=settings.hosted_tools == "ignore")
+    if settings.custom_tools is not None:
+        policy = replace(policy, custom_tools=settings.custom_tools == "serve")
     if settings.map_reasoning_effort is not None:
         policy = replace(policy, map_effort=settings.map_reasoning_effort)
     if settings.any_model is not None:

@@ -198,6 +198,12 @@ class Settings:
         group="Policy",
         unset="as --compat says",
     )
+    custom_tools: Literal["error", "serve"] | None = option(
+        None,
+        "What custom, namespace and tool_search tools do: error is 400, serve offers them",
+        group="Policy",
+        unset="as --compat says",
+    )
     map_reasoning_effort: bool | None = option(
         None,
         "Turn reasoning.effort into the template variables enable_thinking and reasoning_effort",

@@ -10,10 +10,22 @@ import re
 
 from antiphon.core.policy import Policy
 from antiphon.core.prompt import LOGPROBS
+from antiphon.core.toolbox import Toolbox
 from antiphon.engine.types import Capabilities
 from antiphon.errors import InvalidRequest, NotSupported
 from antiphon.schema.requests import CreateBody, InputTokensBody
-from antiphon.schema.tools import AllowedTools, FunctionChoice, FunctionTool, OtherChoice
+from antiphon.schema.tools import (
+    AllowedTools,
+    CustomChoice,
+    CustomTool,
+    FunctionChoice,
+    FunctionTool,
+    NamespaceTool,
+    OtherChoice,
+    OtherTool,
+    Tool,
+    ToolSearch,
+)
 
 _HOSTED = re.compile(
     r"(web_search|web_search_preview|computer_use_preview)(_\d{4}_\d\d_\d\d)?"
@@ -54,19 +66,15 @@ def check(body: InputTokensBody, able: Capabilities, policy: Policy) -> None:
 
 def left_out(body: InputTokensBody) -> list[str]:
     """The tools that a lenient policy leaves out, for `Antiphon-Ignored` (P1)."""
-    return [
-        f"tools[{index}]:{tool.type}"
-        for index, tool in enumerate(body.tools)
-        if not isinstance(tool, FunctionTool)
-    ]
+    return [f"tools[{index}]:{tool.type}" for index, tool in enumerate(body.tools) if _hosted(tool)]
 
 
-def place(body: InputTokensBody, tool: int | None) -> str:
-    """The field of a schema: that of a function by its number among functions, or the output's."""
+def place(toolbox: Toolbox, tool: int | None) -> str:
+    """The field of a schema or grammar: of a tool by its number, or of the output."""
     if tool is None:
         return "text.format.schema"
-    functions = [n for n, each in enumerate(body.tools) if isinstance(each, FunctionTool)]
-    return f"tools[{functions[tool]}].parameters"
+    raw = toolbox.specs[tool].raw
+    return f"{toolbox.places[tool]}.{'format.definition' if raw else 'parameters'}"
 
 
 def _check_format(body: InputTokensBody, able: Capabilities) -> None:
@@ -84,25 +92,34 @@ def _check_format(body: InputTokensBody, able: Capabilities) -> None:
 
 
 def _check_tools(body: InputTokensBody, able: Capabilities, policy: Policy) -> None:
-    names: list[str] = []
     for index, tool in enumerate(body.tools):
-        if isinstance(tool, FunctionTool):
-            if tool.name in names:
-                raise InvalidRequest(
-                    f"There are two tools of the name '{tool.name}'.", param=f"tools[{index}].name"
-                )
-            names.append(tool.name)
-        elif not (policy.hosted_tools and _HOSTED.fullmatch(tool.type)):
+        served = isinstance(tool, FunctionTool)
+        if isinstance(tool, CustomTool | NamespaceTool | ToolSearch) and not _hosted(tool):
+            served = policy.custom_tools
+        elif _hosted(tool):
+            served = policy.hosted_tools
+        if not served:
             raise NotSupported(
                 f"Tools of type '{tool.type[:64]}' are not supported (tool {index}).",
                 param=f"tools[{index}].type",
             )
-    if names and not able.tools:
-        raise _later("Tools on this model", "tools")
-    _check_choice(body, names, able)
+    if body.tools and not able.tools:
+        raise NotSupported("This model cannot call tools.", param="tools")
 
 
-def _check_choice(body: InputTokensBody, names: list[str], able: Capabilities) -> None:
+def _hosted(tool: Tool) -> bool:
+    if isinstance(tool, ToolSearch):
+        return tool.execution == "server"
+    return isinstance(tool, OtherTool) and _HOSTED.fullmatch(tool.type) is not None
+
+
+def check_choice(body: InputTokensBody, toolbox: Toolbox, able: Capabilities) -> None:
+    """Refuse a `tool_choice` that cannot be met with these tools (T3).
+
+    Raises:
+        NotSupported: the model cannot be held to it.
+        InvalidRequest: there are no tools, or none of that name.
+    """
     choice = body.tool_choice
     if choice in ("auto", "none"):
         return
@@ -110,9 +127,11 @@ def _check_choice(body: InputTokensBody, names: list[str], able: Capabilities) -
         raise NotSupported(
             f"A tool_choice of type '{choice.type[:64]}' is not supported.", param="tool_choice"
         )
-    if not names:
+    if not toolbox.specs:
         raise InvalidRequest("tool_choice demands tools, but there are none.", param="tool_choice")
-    wanted = [choice.name] if isinstance(choice, FunctionChoice) else []
+    wanted: list[str] = []
+    if isinstance(choice, FunctionChoice | CustomChoice):
+        wanted = [choice.name]
     if isinstance(choice, AllowedTools):
         wanted = [tool.name for tool in choice.tools]
         if choice.mode == "required" and body.text.format.type != "text":
@@ -121,13 +140,12 @@ def _check_choice(body: InputTokensBody, names: list[str], able: Capabilities) -
                 param="tool_choice",
             )
     for name in wanted:
-        if name not in names:
+        if name not in toolbox.routes:
             raise InvalidRequest(
                 f"tool_choice names '{name[:64]}', which is not among the tools.",
                 param="tool_choice",
             )
-    forced = choice == "required" or isinstance(choice, FunctionChoice)
-    if (forced or wanted) and not able.constraints:
+    if (choice == "required" or wanted) and not able.constraints:
         raise NotSupported("This model cannot be held to a tool_choice.", param="tool_choice")
 
 

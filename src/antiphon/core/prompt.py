@@ -12,19 +12,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from antiphon.core.policy import Policy
+from antiphon.core.toolbox import Toolbox
 from antiphon.core.transcript import Transcript
-from antiphon.engine.types import JsonOutput, Prompt, Sampling, ToolChoice, ToolSpec, Turn
-from antiphon.schema.items import FunctionCall, Message
+from antiphon.engine.types import JsonOutput, Prompt, Sampling, ToolChoice, Turn
+from antiphon.schema.items import CustomToolCall, FunctionCall, Message, ToolSearchCall
 from antiphon.schema.options import JsonObjectFormat, JsonSchemaFormat
 from antiphon.schema.requests import CreateBody, InputTokensBody
 from antiphon.schema.response import Response
-from antiphon.schema.tools import AllowedTools, FunctionChoice, FunctionTool
+from antiphon.schema.tools import AllowedTools, CustomChoice, FunctionChoice
 
 LOGPROBS = "message.output_text.logprobs"
 
 
 def build(
-    model: str, body: InputTokensBody, transcript: Transcript, policy: Policy, skip: int = 0
+    model: str,
+    body: InputTokensBody,
+    transcript: Transcript,
+    toolbox: Toolbox,
+    policy: Policy,
+    skip: int = 0,
 ) -> Prompt:
     """The prompt of a request to the engine's `model`, without the `skip` oldest entries."""
     turns = transcript.turns(skip)
@@ -33,21 +39,13 @@ def build(
     return Prompt(
         model=model,
         turns=turns,
-        tools=() if body.tool_choice == "none" else tuple(_specs(body)),
+        tools=() if body.tool_choice == "none" else toolbox.specs,
         choice=_choice(body),
         output=_output(body),
         sampling=_sampling(body) if isinstance(body, CreateBody) else Sampling(),
         template_variables=_variables(body, policy),
         cache_key=_cache_key(body) if isinstance(body, CreateBody) else None,
     )
-
-
-def _specs(body: InputTokensBody) -> list[ToolSpec]:
-    return [
-        ToolSpec(tool.name, tool.description, tool.parameters, tool.strict)
-        for tool in body.tools
-        if isinstance(tool, FunctionTool)
-    ]
 
 
 def _sampling(body: CreateBody) -> Sampling:
@@ -76,7 +74,7 @@ def _choice(body: InputTokensBody) -> ToolChoice:
     if not body.parallel_tool_calls:
         most = 1
     match body.tool_choice:
-        case FunctionChoice(name=name):
+        case FunctionChoice(name=name) | CustomChoice(name=name):
             return ToolChoice("required", (name,), 1 if most is None else min(most, 1))
         case AllowedTools(mode=mode, tools=tools):
             return ToolChoice(mode, tuple(tool.name for tool in tools), most)
@@ -110,7 +108,8 @@ def _variables(body: InputTokensBody, policy: Policy) -> Mapping[str, Any]:
 def unmet(prompt: Prompt, response: Response) -> str | None:
     """What was demanded of a completed answer and is not there (T3): for engines that could
     not enforce it. None where all is well."""
-    called = any(isinstance(item, FunctionCall) for item in response.output)
+    kinds = (FunctionCall, CustomToolCall, ToolSearchCall)
+    called = any(isinstance(item, kinds) for item in response.output)
     if prompt.choice.mode == "required" and not called:
         return "a call was demanded, and none was made"
     if prompt.output is None or called:

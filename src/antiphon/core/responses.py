@@ -26,6 +26,7 @@ from antiphon.core.policy import Policy
 from antiphon.core.run import Run
 from antiphon.core.runs import Runs
 from antiphon.core.seal import Seal
+from antiphon.core.toolbox import Toolbox
 from antiphon.engine.errors import (
     ConstraintRejected,
     EngineBusy,
@@ -83,7 +84,7 @@ class ResponsesService:
         self._ids = ids or Ids()
         self._seal = seal
         self._echo = ReasoningEcho(echo_bytes)
-        self._contexts = ContextResolver(store, self._ids, seal)
+        self._contexts = ContextResolver(store, self._ids, seal, custom_tools=policy.custom_tools)
         self._buffer_bytes = buffer_bytes
 
     async def create(self, body: CreateBody, caller: Caller) -> Run:
@@ -97,7 +98,8 @@ class ResponsesService:
         pinned = await self._pin(body, caller)
         try:
             context = await self._context(body, caller)
-            prepared, dropped = await self._prepare(served, body, context, caller.owner)
+            toolbox = Toolbox.of(body.tools, context.transcript.tools)
+            prepared, dropped = await self._prepare(served, body, context, toolbox, caller.owner)
             ticket = _reserve(served, caller)
         except BaseException:
             await self._unpin(pinned)
@@ -114,6 +116,7 @@ class ResponsesService:
                 obfuscate=bool(body.stream_options.include_obfuscation),
                 open_responses=caller.open_responses,
                 seal=self._sealer(body, caller),
+                routes=toolbox.routes,
             ),
             persist=lambda final: self._persist(caller.owner, final, context, pinned, prepared),
             now=self._ids.now,
@@ -131,8 +134,9 @@ class ResponsesService:
         served = self._served(body.model)
         demands.check(body, served.capabilities, self.policy)
         context = await self._context(body, caller)
+        toolbox = Toolbox.of(body.tools, context.transcript.tools)
         try:
-            prepared, _ = await self._prepare(served, body, context, caller.owner)
+            prepared, _ = await self._prepare(served, body, context, toolbox, caller.owner)
         except ContextLengthExceeded as error:
             if isinstance(error.__cause__, PromptTooLong):
                 return error.__cause__.tokens
@@ -206,15 +210,21 @@ class ResponsesService:
         return context
 
     async def _prepare(
-        self, served: Served, body: InputTokensBody, context: Context, owner: str
+        self,
+        served: Served,
+        body: InputTokensBody,
+        context: Context,
+        toolbox: Toolbox,
+        owner: str,
     ) -> tuple[Prepared, int]:
         """The prepared prompt, and how many of the oldest entries had to go for it (P4)."""
+        demands.check_choice(body, toolbox, served.capabilities)
         transcript = context.transcript
         entries = transcript.entries
         keep = max((n for n, e in enumerate(entries) if e.turn.role == "user"), default=0)
 
         async def attempt(skip: int) -> Prepared:
-            prompt = prompts.build(served.info.id, body, transcript, self.policy, skip)
+            prompt = prompts.build(served.info.id, body, transcript, toolbox, self.policy, skip)
             return await served.engine.prepare(self._echo.restore(prompt, owner))
 
         try:
@@ -238,7 +248,7 @@ class ResponsesService:
                 param="input",
             ) from error
         except ConstraintRejected as error:
-            raise InvalidRequest(str(error), param=demands.place(body, error.tool)) from error
+            raise InvalidRequest(str(error), param=demands.place(toolbox, error.tool)) from error
         except PromptRejected as error:
             raise InvalidRequest(
                 f"The model's chat template refuses this input: {error}",

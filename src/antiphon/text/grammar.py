@@ -16,6 +16,7 @@ from llguidance import LLMatcher
 
 from antiphon.engine.errors import ConstraintRejected
 from antiphon.engine.types import Prompt, ToolSpec
+from antiphon.text.tools.raw import CLOSE, OPEN
 
 MAX_SCHEMA_BYTES = 65_536
 MAX_SCHEMA_DEPTH = 32
@@ -83,10 +84,8 @@ def build(prompt: Prompt, form: Form | None, thought: Thought | None) -> str | N
             rules += _calls(callable_, form, prompt.choice.most)
         else:
             rules.append("start: thought document")
-    elif form.marker and any(tool.strict for _, tool in callable_):
-        rules += ["start: (until call)* rest", f"rest: {_ANYTHING}"]
-        rules.append(f"until[suffix={_string(form.marker)}]: {_ANYTHING}")
-        rules += _call_rules(callable_, form, free=True)
+    elif form.marker and any(tool.strict or tool.grammar for _, tool in callable_):
+        rules += _free(callable_, form)
     if not rules:
         return None
     rules += _thought(thought)
@@ -114,15 +113,34 @@ def _calls(tools: Sequence[tuple[int, ToolSpec]], form: Form, most: int | None) 
     return [calls, *_call_rules(tools, form)]
 
 
-def _call_rules(
-    tools: Sequence[tuple[int, ToolSpec]], form: Form, *, free: bool = False
-) -> list[str]:
-    """One rule per function. In free text the marker has been said, and only strict schemas
-    bind: what a client did not ask to be enforced need not be expressible."""
-    before = form.before.removeprefix(form.marker) if free else form.before
+def _free(tools: Sequence[tuple[int, ToolSpec]], form: Form) -> list[str]:
+    """Anything, but a call that has begun is held to its schema or grammar."""
+    rules = [f"rest: {_ANYTHING}"]
+    choices: list[str] = []
+    for number, (marker, raw) in enumerate(((form.marker, False), (OPEN, True))):
+        some = [(index, tool) for index, tool in tools if tool.raw is raw]
+        if some:
+            choices.append(f"until_{number} call_{'raw' if raw else 'json'}")
+            rules.append(f"until_{number}[suffix={_string(marker)}]: {_ANYTHING}")
+            names = " | ".join(f"call_{index}" for index, _ in some)
+            rules.append(f"call_{'raw' if raw else 'json'}: {names}")
+    return [f"start: ({' | '.join(choices)})* rest", *rules, *_rules(tools, form, free=True)]
+
+
+def _call_rules(tools: Sequence[tuple[int, ToolSpec]], form: Form) -> list[str]:
     names = " | ".join(f"call_{index}" for index, _ in tools)
-    rules = [f"call: {names}"]
+    return [f"call: {names}", *_rules(tools, form, free=False)]
+
+
+def _rules(tools: Sequence[tuple[int, ToolSpec]], form: Form, *, free: bool) -> list[str]:
+    """One rule per tool. In free text the marker has been said, and only strict schemas bind:
+    what a client did not ask to be enforced need not be expressible."""
+    before = form.before.removeprefix(form.marker) if free else form.before
+    rules: list[str] = []
     for index, tool in tools:
+        if tool.raw:
+            rules += _raw(index, tool, free=free)
+            continue
         head = before + json.dumps(tool.name)[1:-1] + form.middle
         after = f" {_string(form.after)}" if form.after else ""
         rules.append(f"call_{index}: {_string(head)} arguments_{index}{after}")
@@ -131,6 +149,27 @@ def _call_rules(
             schema = _parameters(tool)
         rules.append(f"arguments_{index}: %json {_checked(schema, index)}")
     return rules
+
+
+def _raw(index: int, tool: ToolSpec, *, free: bool) -> list[str]:
+    """The rule of a tool that takes free text."""
+    head = f"{'' if free else OPEN}{tool.name}\n"
+    end = _string("\n" + CLOSE)
+    if tool.grammar is None:
+        return [
+            f"call_{index}: {_string(head)} input_{index}",
+            f"input_{index}[suffix={end}]: {_ANYTHING}",
+        ]
+    definition = tool.grammar.definition
+    if tool.grammar.syntax == "lark":
+        body = f"%lark {{\n{definition}\n}}"
+        alone = _HEADER + definition
+    else:
+        body = f"/{definition.replace('/', chr(92) + '/')}/"
+        alone = f"{_HEADER}start: {body}\n"
+    if error := LLMatcher.validate_grammar(alone):
+        raise ConstraintRejected(f"The grammar cannot be used: {_first_line(error)}", index)
+    return [f"call_{index}: {_string(head)} input_{index} {end}", f"input_{index}: {body}"]
 
 
 def _parameters(tool: ToolSpec) -> Mapping[str, Any]:
@@ -184,7 +223,9 @@ def _string(text: str) -> str:
 
 
 def _reason(error: str) -> str:
-    return _first_line(error).partition("failed to compile JSON schema: ")[2] or _first_line(error)
+    """What the compiler has against a schema; the excerpt of the grammar behind it is ours."""
+    _, _, reason = error.partition("failed to compile JSON schema: ")
+    return " ".join(reason.partition("\n   1 | ")[0].split())[:300] or _first_line(error)
 
 
 def _first_line(error: str) -> str:

@@ -15,6 +15,7 @@ from antiphon.text.answer import AnswerParser, Thinking
 from antiphon.text.profiles import Profile
 from antiphon.text.tools.base import Declared, Dialect
 from antiphon.text.tools.hermes import Hermes
+from antiphon.text.tools.raw import WithRaw
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ def make(prompt: Prompt, profile: Profile, rendered: str, *, native: bool = True
     if dialect is not None and form is None and demanded:
         # The family's own form cannot be enforced, so the demanded calls come in ours.
         dialect, form = Hermes(), grammar.HERMES
+    if dialect is not None and any(tool.raw for tool in tools):
+        dialect = WithRaw(dialect)
     forced = prompt.choice.mode == "required"
     if forced and not native:
         prompt = replace(prompt, choice=replace(prompt.choice, most=1))
