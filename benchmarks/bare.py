@@ -1,10 +1,16 @@
-"""The least that could do it: a Starlette loop that writes the same events."""
+"""The least that could do it: a Starlette loop that writes recorded events.
+
+Run as a process of its own; prints its address when it listens. The same uvicorn with the same
+event loop and the same parser as Antiphon.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import sys
+import functools
+import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
@@ -12,41 +18,37 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-# As long as the events of Antiphon, so that both write the same number of bytes.
-FRAME = (
-    b'event: response.output_text.delta\ndata: {"sequence_number":123,"item_id":"msg_'
-    + b"0" * 32
-    + b'","output_index":0,"content_index":0,"type":"response.output_text.delta",'
-    b'"delta":"hello ","logprobs":[]}\n\n'
-)
+
+@functools.cache
+def recorded(path: str) -> list[tuple[bool, bytes]]:
+    """The events of a stream that was saved to a file, and which of them are deltas."""
+    frames = Path(path).read_bytes().split(b"\n\n")[:-1]
+    return [(b".delta\n" in frame, frame + b"\n\n") for frame in frames]
 
 
-async def events(request: Request) -> StreamingResponse:
-    """As many events as asked for, with a pause before each if there is to be one."""
+async def replay(request: Request) -> StreamingResponse:
+    """Write the events of the file `recorded`, with a `pause` in seconds before each delta."""
     body = await request.json()
-    count, pause = body["max_output_tokens"], body["pause"]
+    pause = body["pause"]
 
     async def write() -> AsyncIterator[bytes]:
-        for _ in range(count):
-            if pause:
+        for delta, frame in recorded(body["recorded"]):
+            if delta and pause:
                 await asyncio.sleep(pause)
-            yield FRAME
+            yield frame
 
     return StreamingResponse(write(), media_type="text/event-stream")
 
 
 class Announced(uvicorn.Server):
-    """Says when it listens."""
+    """Says when and where it listens."""
 
-    async def startup(self, sockets: object = None) -> None:
-        await super().startup()
-        print("bare is ready", flush=True)
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        host, port = self.servers[0].sockets[0].getsockname()
+        print(f"bare is ready: http://{host}:{port}", flush=True)
 
 
 if __name__ == "__main__":
-    app = Starlette(routes=[Route("/v1/responses", events, methods=["POST"])])
-    Announced(
-        uvicorn.Config(
-            app, port=int(sys.argv[1]), log_config=None, access_log=False, lifespan="off"
-        )
-    ).run()
+    app = Starlette(routes=[Route("/v1/responses", replay, methods=["POST"])])
+    Announced(uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="off")).run()

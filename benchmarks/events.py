@@ -1,89 +1,96 @@
 """CPU per streamed event, beside a bare Starlette loop that writes the same bytes.
 
-`burst`: the engine says everything at once. `paced`: a pause before every token, as a model
-has it. The ratio is CPU time of the server process per event.
+`burst`: the engine says everything at once. `paced`: a pause before every token, as with a
+model, so that every event is a write of its own. Measured is the CPU time of the server
+process, divided by events. The bare loop replays a recorded stream of Antiphon, so that bytes,
+events and pauses are the same.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-import statistics
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
 
-from benchmarks.servers import Process, Row, antiphon, client, free_port, process
+from benchmarks.servers import Process, Row, antiphon, client, medians, process
 
 STREAMS = (1, 32, 256)
-PACES = {"burst": 0.0, "paced": 0.004}
+TOKENS_PER_RUN = 24_000
 
 
 async def run(*, quick: bool) -> list[Row]:
     """One row per pace and number of streams."""
-    rows: list[Row] = []
-    for pace, pause in PACES.items():
-        with tempfile.TemporaryDirectory() as folder:
-            script = Path(folder) / "script.json"
-            answer = {"chunks": ["hello "], "infinite": True, "ms_per_token": pause * 1000}
-            script.write_text(json.dumps({"slots": 512, "answers": [answer]}))
-            port = free_port()
-            async with (
-                antiphon("--engine", "scripted", "--script", str(script)) as ours,
-                process(["-m", "benchmarks.bare", str(port)], port, "is ready") as bare,
-                client() as http,
-            ):
-                for streams in STREAMS:
-                    total = (6_000 if quick else 24_000) if pause else (30_000 if quick else 90_000)
-                    rows.append(
-                        {"pace": pace, **await _compare(http, ours, bare, streams, total, pause)}
-                    )
-    return rows
+    return [
+        {"pace": pace, "streams": streams, **await _compare(streams, pace == "paced", quick)}
+        for pace in ("burst", "paced")
+        for streams in STREAMS
+    ]
 
 
-async def _compare(
-    http: aiohttp.ClientSession,
-    ours: Process,
-    bare: Process,
-    streams: int,
-    total: int,
-    pause: float,
-) -> Row:
-    each = max(50, min(total // streams, 1500 if pause else total))
-    found: dict[str, list[float]] = {"ours": [], "bare": []}
-    for _ in range(3):
-        for name, server in (("ours", ours), ("bare", bare)):
-            found[name].append(await _cpu_per_event(http, server, streams, each, pause))
-    mine, base = statistics.median(found["ours"]), statistics.median(found["bare"])
+async def _compare(streams: int, paced: bool, quick: bool) -> Row:
+    # At most 8000 tokens per second, which leaves the processor some rest.
+    pause = max(0.004, streams / 8000) if paced else 0.0
+    tokens = min(TOKENS_PER_RUN // streams, 750 if paced else 3000) // (3 if quick else 1)
+    async with (
+        _scripted(pause) as ours,
+        process("-m", "benchmarks.bare") as bare,
+        client() as http,
+    ):
+        body = {"model": "scripted", "input": "x", "stream": True, "max_output_tokens": tokens}
+        with tempfile.NamedTemporaryFile() as recorded:
+            recorded.write(await _answer(http, ours, body))
+            recorded.flush()
+            replay = {"recorded": recorded.name, "pause": pause}
+            await _answer(http, bare, replay)
+            found = await medians(
+                {
+                    "ours": lambda _: _cpu_per_event(http, ours, body, streams),
+                    "bare": lambda _: _cpu_per_event(http, bare, replay, streams),
+                },
+                2 if quick else 5,
+            )
     return {
-        "streams": streams,
-        "events": streams * each,
-        "ours_us": round(mine, 1),
-        "bare_us": round(base, 1),
-        "ratio": round(mine / base, 2),
+        "tokens": tokens,
+        "ours_us": round(found["ours"], 1),
+        "bare_us": round(found["bare"], 1),
+        "ratio": round(found["ours"] / found["bare"], 2),
     }
+
+
+@contextlib.asynccontextmanager
+async def _scripted(pause: float) -> AsyncIterator[Process]:
+    """Antiphon over an engine that says one word for ever."""
+    answer = {"chunks": ["hello "], "infinite": True, "ms_per_token": pause * 1000}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as script:
+        json.dump({"slots": max(STREAMS), "answers": [answer]}, script)
+        script.flush()
+        async with antiphon("--engine", "scripted", "--script", str(Path(script.name))) as ours:
+            yield ours
 
 
 async def _cpu_per_event(
-    http: aiohttp.ClientSession, server: Process, streams: int, each: int, pause: float
+    http: aiohttp.ClientSession, server: Process, body: object, streams: int
 ) -> float:
+    """Microseconds."""
     before = server.cpu()
-    counts = await asyncio.gather(*(_read(http, server, each, pause) for _ in range(streams)))
+    counts = await asyncio.gather(*(_count(http, server, body) for _ in range(streams)))
     return (server.cpu() - before) / sum(counts) * 1e6
 
 
-async def _read(http: aiohttp.ClientSession, server: Process, each: int, pause: float) -> int:
-    body = {
-        "model": "scripted",
-        "input": "x",
-        "stream": True,
-        "store": False,
-        "max_output_tokens": each,
-        "pause": pause,
-    }
+async def _count(http: aiohttp.ClientSession, server: Process, body: object) -> int:
+    count, last = 0, b""
     async with http.post(f"{server.base}/v1/responses", json=body) as answer:
-        count = 0
         async for chunk in answer.content.iter_any():
-            count += chunk.count(b"event: ")
-        return count
+            count += (last + chunk).count(b"\n\n")
+            last = chunk[-1:] if not chunk.endswith(b"\n\n") else b""
+    return count
+
+
+async def _answer(http: aiohttp.ClientSession, server: Process, body: object) -> bytes:
+    async with http.post(f"{server.base}/v1/responses", json=body) as answer:
+        return await answer.read()

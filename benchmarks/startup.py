@@ -21,6 +21,7 @@ async def run(*, quick: bool) -> list[Row]:
             ready.append(time.perf_counter() - began)
             body = {"model": "default", "input": "Say hello.", "max_output_tokens": 1}
             async with http.post(f"{server.base}/v1/responses", json=body) as answer:
+                answer.raise_for_status()
                 await answer.read()
             first.append(time.perf_counter() - began)
             memory = server.rss()
@@ -37,12 +38,7 @@ async def run(*, quick: bool) -> list[Row]:
 async def _help() -> float:
     began = time.perf_counter()
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "antiphon",
-        "serve",
-        "--help",
-        stdout=asyncio.subprocess.DEVNULL,
+        sys.executable, "-m", "antiphon", "serve", "--help", stdout=asyncio.subprocess.DEVNULL
     )
     await child.wait()
     return time.perf_counter() - began

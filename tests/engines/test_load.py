@@ -50,6 +50,7 @@ async def _leave(live: Live, number: int, chance: random.Random) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.timeout(300)
 async def test_32_parallel_streams_are_all_well_formed() -> None:
     """N6, N7, O8: more streams than slots; each is complete."""
     engine = _engine()

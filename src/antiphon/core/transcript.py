@@ -79,7 +79,13 @@ class Transcript:
 
     def turns(self, skip: int = 0) -> tuple[Turn, ...]:
         """All turns, without the first `skip` entries."""
-        return tuple(turn for entry in self.entries[skip:] for turn in entry.turns)
+        turns: list[Turn] = []
+        for entry in self.entries[skip:]:
+            if entry.turn.calls:
+                turns += entry.turns
+            else:
+                turns.append(entry.turn)
+        return tuple(turns)
 
     @property
     def empty(self) -> bool:

@@ -263,9 +263,10 @@ def _decoded(pieces: Iterator[bytes]) -> Iterator[Delta]:
 
 def _count(prompt: Prompt) -> int:
     """An estimate that grows with the text, a fixed one per turn and tool."""
-    characters = sum(len(turn.content) + 8 for turn in prompt.turns)
-    characters += sum(
-        len(call.name) + len(call.arguments) + 8 for turn in prompt.turns for call in turn.calls
-    )
+    characters = 0
+    for turn in prompt.turns:
+        characters += len(turn.content) + 8
+        for call in turn.calls:
+            characters += len(call.name) + len(call.arguments) + 8
     characters += sum(len(json.dumps(tool.parameters)) + 16 for tool in prompt.tools)
     return characters // CHARACTERS_PER_TOKEN + 1
