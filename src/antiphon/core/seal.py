@@ -69,6 +69,8 @@ class Seal:
         """
         try:
             data = base64.b64decode(blob, altchars=b"-_", validate=True)
+            if base64.urlsafe_b64encode(data).decode() != blob:
+                raise BrokenSeal("another spelling of the same bytes")
             head, nonce, sealed = data[:9], data[9 : 9 + _NONCE], data[9 + _NONCE :]
             if head != _VERSION + self._id:
                 raise BrokenSeal("another key")

@@ -16,6 +16,7 @@ from llguidance import LLMatcher
 
 from antiphon.engine.errors import ConstraintRejected
 from antiphon.engine.types import Prompt, ToolSpec
+from antiphon.text.recursion import bottomless
 from antiphon.text.tools.raw import CLOSE, OPEN
 
 MAX_SCHEMA_BYTES = 65_536
@@ -193,6 +194,8 @@ def _checked(schema: Mapping[str, Any] | bool, tool: int | None = None) -> str:
     text = json.dumps(laid_out, ensure_ascii=False)
     if error := LLMatcher.validate_grammar(f"{_HEADER}start: %json {text}\n"):
         raise ConstraintRejected(f"The schema cannot be enforced: {_reason(error)}", tool)
+    if bottomless(schema):
+        raise ConstraintRejected("The schema needs itself without an end.", tool)
     return text
 
 

@@ -74,7 +74,7 @@ class QwenCoderReader:
                     break
             self.rest = self._text if self.done else self._since
             self.literal = len(self._since) - len(self._text)
-            text = self._text
+            text = self._since  # with the white space before the object, which may be text
         if self._inner is not None:
             self._hand_over(self._inner, text)
 
