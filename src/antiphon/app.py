@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import os
 import signal
 import socket
 import sys
@@ -26,6 +27,7 @@ from antiphon.config import ConfigError, Settings
 from antiphon.core.models import ModelsService
 from antiphon.core.policy import PRESETS, Policy
 from antiphon.core.responses import ResponsesService
+from antiphon.core.seal import Seal
 from antiphon.engine.errors import EngineError
 from antiphon.engine.protocol import Engine
 from antiphon.engine.registry import Registry
@@ -50,6 +52,12 @@ DRAIN_SECONDS = 10.0
 def policy_of(settings: Settings) -> Policy:
     """The preset, with the single overrides on top."""
     policy = PRESETS[settings.compat]
+    if settings.hosted_tools is not None:
+        policy = replace(policy, hosted_tools=settings.hosted_tools == "ignore")
+    if settings.custom_tools is not None:
+        policy = replace(policy, custom_tools=settings.custom_tools == "serve")
+    if settings.map_reasoning_effort is not None:
+        policy = replace(policy, map_effort=settings.map_reasoning_effort)
     if settings.any_model is not None:
         policy = replace(policy, any_model=settings.any_model)
     if settings.keep_alive is not None:
@@ -70,6 +78,20 @@ def store_of(settings: Settings) -> Store | None:
             ttl=settings.responses_store_ttl_secs,
         )
     )
+
+
+def seal_of(settings: Settings) -> Seal:
+    """The seal of the server's key file, which is made if it is not there.
+
+    Raises:
+        ConfigError: the file cannot be used.
+    """
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    path = settings.seal_key_file or Path(state) / "antiphon" / "seal.key"
+    try:
+        return Seal.load(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot use the key file {path} (--seal-key-file): {error}") from None
 
 
 def engine_of(settings: Settings) -> Engine:
@@ -101,6 +123,8 @@ def engine_of(settings: Settings) -> Engine:
             batch=settings.batch_size,
             cache_ram_mib=settings.cache_ram_mib,
             llama_server=settings.llama_server,
+            tool_format=settings.tool_format,
+            reasoning_format=settings.reasoning_format,
         )
     )
 
@@ -147,6 +171,8 @@ def create_app(settings: Settings, engine: Engine, store: Store | None = None) -
         store if store is not None else store_of(settings),
         policy_of(settings),
         ids=ids,
+        seal=seal_of(settings),
+        echo_bytes=settings.reasoning_echo_max_bytes,
         buffer_bytes=settings.stream_buffer_bytes,
     )
     routes = [

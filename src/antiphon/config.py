@@ -46,6 +46,18 @@ class Settings:
         group="Model",
         unset="it repeats the last user turn",
     )
+    tool_format: str | None = option(
+        None,
+        "How the model writes calls: hermes, mistral, llama3, qwen_coder, …",
+        group="Model",
+        unset="what its chat template shows",
+    )
+    reasoning_format: str | None = option(
+        None,
+        "How the model writes its reasoning: think, none, …",
+        group="Model",
+        unset="what its chat template shows",
+    )
     llama_server: Path | None = option(
         None,
         "A llama-server binary to run instead of the embedded library",
@@ -154,6 +166,20 @@ class Settings:
         minimum=0,
     )
 
+    reasoning_echo_max_bytes: int = option(
+        16 * 1024 * 1024,
+        "Bytes of reasoning kept to be put back when an answer returns without it; 0 keeps none",
+        group="Storage",
+        env=("MLXCEL_REASONING_ECHO_MAX_BYTES",),
+        minimum=0,
+    )
+    seal_key_file: Path | None = option(
+        None,
+        "File with the key that seals encrypted_content; made at the first start",
+        group="Storage",
+        unset="seal.key in the state folder of the user",
+    )
+
     compat: Literal["strict", "openai"] = option(
         "strict",
         "What happens to requests that ask for more than this server executes: strict refuses "
@@ -163,6 +189,24 @@ class Settings:
     any_model: bool | None = option(
         None,
         "Serve the default model under every name, instead of 404 for unknown names",
+        group="Policy",
+        unset="as --compat says",
+    )
+    hosted_tools: Literal["error", "ignore"] | None = option(
+        None,
+        "What a tool that OpenAI's servers would run does: error is 400, ignore leaves it out",
+        group="Policy",
+        unset="as --compat says",
+    )
+    custom_tools: Literal["error", "serve"] | None = option(
+        None,
+        "What custom, namespace and tool_search tools do: error is 400, serve offers them",
+        group="Policy",
+        unset="as --compat says",
+    )
+    map_reasoning_effort: bool | None = option(
+        None,
+        "Turn reasoning.effort into the template variables enable_thinking and reasoning_effort",
         group="Policy",
         unset="as --compat says",
     )

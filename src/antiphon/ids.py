@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 
-PREFIXES = ("resp", "msg", "rs", "fc", "fco", "call", "cmp", "conv", "req", "item")
+PREFIXES = ("resp", "msg", "rs", "fc", "fco", "ctc", "cto", "call", "cmp", "conv", "req", "item")
 
 
 class Ids:

@@ -11,12 +11,17 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from antiphon.core.seal import BrokenSeal, Seal
 from antiphon.core.transcript import Transcript
 from antiphon.errors import InvalidRequest, NotFound, NotSupported
 from antiphon.ids import Ids
-from antiphon.schema.content import InputText, OutputText, Part
+from antiphon.schema.content import InputText, OutputText, Part, ReasoningText
 from antiphon.schema.items import (
+    AdditionalTools,
     Compaction,
+    CompactionTrigger,
+    CustomToolCall,
+    CustomToolCallOutput,
     ForeignItem,
     FunctionCall,
     FunctionCallOutput,
@@ -25,13 +30,12 @@ from antiphon.schema.items import (
     Message,
     Reasoning,
     StoredItem,
+    ToolSearchCall,
+    ToolSearchOutput,
 )
 from antiphon.schema.response import Response
 from antiphon.store.base import Document, Store
 
-_CLIENT_TOOLS = frozenset(
-    {"custom_tool_call", "custom_tool_call_output", "tool_search_call", "tool_search_output"}
-)
 _ITEMS: TypeAdapter[list[InputItem]] = TypeAdapter(list[InputItem])
 
 CACHED_TRANSCRIPTS = 64
@@ -54,7 +58,7 @@ def encode_items(items: list[StoredItem]) -> bytes:
 def decode_items(data: bytes) -> list[StoredItem]:
     """The items of `encode_items`; a document holds no references."""
     items = _ITEMS.validate_json(data)
-    return [item for item in items if not isinstance(item, ItemReference)]
+    return [item for item in items if not isinstance(item, ItemReference | CompactionTrigger)]
 
 
 class ContextResolver:
@@ -64,9 +68,13 @@ class ContextResolver:
     chain costs its own items and not the whole history.
     """
 
-    def __init__(self, store: Store | None, ids: Ids) -> None:
+    def __init__(
+        self, store: Store | None, ids: Ids, seal: Seal, *, custom_tools: bool = False
+    ) -> None:
         self._store = store
         self._ids = ids
+        self._seal = seal
+        self._custom_tools = custom_tools
         self._transcripts: OrderedDict[str, Transcript] = OrderedDict()
 
     async def resolve(
@@ -80,7 +88,8 @@ class ContextResolver:
         """
         history = await self._history(owner, previous) if previous is not None else Transcript()
         items = await self._items(owner, given)
-        return Context(items, history.extended(items, "input"), previous)
+        shown = [self._shown(owner, item, f"input[{n}]") for n, item in enumerate(items)]
+        return Context(items, history.extended(shown, "input"), previous)
 
     def remember(self, document: Document, transcript: Transcript) -> None:
         """Keep the transcript that ends with this stored response."""
@@ -101,9 +110,9 @@ class ContextResolver:
         documents = await self._store.chain(owner, previous) or []
         transcript = Transcript()
         for document in documents:
-            transcript = self._transcripts.get(document.id) or transcript.extended(
-                own_items(document)
-            )
+            known = self._transcripts.get(document.id)
+            shown = () if known else (self._shown(owner, item) for item in own_items(document))
+            transcript = known or transcript.extended(shown)
         if documents:
             self.remember(documents[-1], transcript)
         return transcript
@@ -134,17 +143,43 @@ class ContextResolver:
                 return item.model_copy(update=self._identity(item, "fco"))
             case Reasoning():
                 return item.model_copy(update=self._identity(item, "rs"))
-            case Compaction():
+            case CustomToolCall():
+                self._serve_custom(item.type, path)
+                return item.model_copy(update=self._identity(item, "ctc"))
+            case CustomToolCallOutput():
+                self._serve_custom(item.type, path)
+                return item.model_copy(update=self._identity(item, "cto"))
+            case ToolSearchCall() | ToolSearchOutput() | AdditionalTools():
+                self._serve_custom(item.type, path)
+                return item.model_copy(update=self._identity(item, "item"))
+            case Compaction() | CompactionTrigger():
                 raise NotSupported("Compaction items are not supported yet.", param=path)
             case ForeignItem():
-                if item.type in _CLIENT_TOOLS or item.type in (
-                    "additional_tools",
-                    "compaction_trigger",
-                ):
-                    raise NotSupported(
-                        f"Items of type '{item.type}' are not supported yet.", param=f"{path}.type"
-                    )
                 return item.model_copy(update=self._identity(item, "item"))
+
+    def _serve_custom(self, type: str, path: str) -> None:
+        if not self._custom_tools:
+            raise NotSupported(
+                f"Items of type '{type}' are not served under the strict policy.",
+                param=f"{path}.type",
+            )
+
+    def _shown(self, owner: str, item: StoredItem, path: str | None = None) -> StoredItem:
+        """The item as the model is to see it: a sealed trace is opened (R5)."""
+        if not isinstance(item, Reasoning) or item.encrypted_content is None:
+            return item
+        try:
+            trace = self._seal.open(item.encrypted_content, owner)
+        except BrokenSeal:
+            raise InvalidRequest(
+                "The encrypted_content of this reasoning item was not made by this server for "
+                "this key, or it was changed.",
+                param=f"{path or 'previous_response_id'}.encrypted_content",
+                code="invalid_encrypted_content",
+            ) from None
+        if item.content:
+            return item
+        return item.model_copy(update={"content": [ReasoningText(text=trace)] if trace else None})
 
     def _identity(self, item: StoredItem, prefix: str) -> dict[str, str]:
         status = getattr(item, "status", None)

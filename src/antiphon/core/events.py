@@ -8,10 +8,21 @@ written, because only this object opens and closes items and parts.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring
 from typing import Literal, NamedTuple
 
+from antiphon.core.openitem import (
+    CALLS,
+    Ending,
+    OpenCall,
+    OpenCustom,
+    OpenItem,
+    OpenReasoning,
+    OpenSearch,
+    OpenText,
+)
+from antiphon.core.toolbox import Route
 from antiphon.engine.types import (
     CallArguments,
     CallEnd,
@@ -25,8 +36,11 @@ from antiphon.engine.types import (
 from antiphon.engine.types import Reasoning as ReasoningPiece
 from antiphon.engine.types import Text as TextPiece
 from antiphon.schema import events as wire
-from antiphon.schema.content import Logprob, OutputText, ReasoningText, TopLogprob
-from antiphon.schema.items import FunctionCall, Message, OutputItem, Reasoning
+from antiphon.schema.content import Logprob, TopLogprob
+from antiphon.schema.items import (
+    OutputItem,
+    Reasoning,
+)
 from antiphon.schema.response import (
     IncompleteDetails,
     InputTokensDetails,
@@ -36,7 +50,6 @@ from antiphon.schema.response import (
 )
 from antiphon.schema.response import Usage as WireUsage
 
-ItemStatus = Literal["completed", "incomplete"]
 _quote: Callable[[str], str] = encode_basestring
 
 
@@ -51,7 +64,9 @@ class EventBuilder:
     """Builds the events of one response.
 
     `new_id` makes an id for a prefix. `obfuscate` pads deltas (C11). `open_responses` takes
-    that specification's names for reasoning events (O9). Call `start` once, `feed` for every
+    that specification's names for reasoning events (O9). `seal` makes the encrypted content
+    of a reasoning trace (R5), where it was asked for. `routes` say what the calls of the
+    engine's tools become (T2). Call `start` once, `feed` for every
     delta, then exactly one of `finish`, `fail` and `cancel`; each closes what is open.
     """
 
@@ -62,14 +77,18 @@ class EventBuilder:
         *,
         obfuscate: bool = False,
         open_responses: bool = False,
+        seal: Callable[[str], str] | None = None,
+        routes: Mapping[str, Route] | None = None,
     ) -> None:
         self.response = response
         self._new_id = new_id
         self._obfuscate = obfuscate
+        self._seal = seal
+        self._routes = routes or {}
         self._reasoning_event = "response.reasoning" if open_responses else _REASONING_TEXT
         self._sequence = 0
         self._output: list[OutputItem] = []
-        self._open: _Open | None = None
+        self._open: OpenItem | None = None
         self._usage: WireUsage | None = None
         self._finish: Literal["stop", "length"] | None = None
 
@@ -91,30 +110,22 @@ class EventBuilder:
             case TextPiece():
                 if not delta.text and not delta.logprobs:
                     return []
-                frames = [] if isinstance(self._open, _OpenText) else self._begin(_OpenText)
+                frames = [] if isinstance(self._open, OpenText) else self._begin(OpenText)
                 frames.append(self._text_delta(delta))
                 return frames
             case ReasoningPiece():
                 if not delta.text:
                     return []
-                frames = (
-                    [] if isinstance(self._open, _OpenReasoning) else self._begin(_OpenReasoning)
-                )
+                frames = [] if isinstance(self._open, OpenReasoning) else self._begin(OpenReasoning)
                 frames.append(self._delta(self._reasoning_event + ".delta", delta.text))
                 return frames
             case CallStart():
-                frames = self._close("completed")
-                call = _OpenCall(
-                    self._new_id("fc"),
-                    len(self._output),
-                    delta.name,
-                    delta.call_id or self._new_id("call"),
-                )
-                return [*frames, *self._added(call)]
+                return [*self._close("completed"), *self._added(self._call(delta))]
             case CallArguments():
-                if not isinstance(self._open, _OpenCall):
+                if not isinstance(self._open, OpenCall):
                     raise ValueError("arguments without a call")
-                return [self._delta(_ARGUMENTS + ".delta", delta.text)] if delta.text else []
+                text = self._open.take(delta.text)
+                return [self._delta(self._open.event + ".delta", text)] if text else []
             case CallEnd():
                 return self._close("completed" if delta.complete else "incomplete")
             case Usage():
@@ -131,7 +142,7 @@ class EventBuilder:
         cut = self._finish == "length"
         frames: list[Frame] = []
         if not self._output and self._open is None:
-            frames += self._begin(_OpenText)
+            frames += self._begin(OpenText)
         frames += self._close("incomplete" if cut else "completed")
         if cut:
             details = IncompleteDetails(reason="max_output_tokens")
@@ -168,30 +179,38 @@ class EventBuilder:
         update |= {"output": list(self._output), "usage": self._usage}
         self.response = self.response.model_copy(update=update)
 
-    def _begin(self, kind: type[_OpenText] | type[_OpenReasoning]) -> list[Frame]:
+    def _call(self, delta: CallStart) -> OpenCall:
+        route = self._routes.get(delta.name) or Route("function", delta.name)
+        kind = CALLS[route.kind]
+        call_id = delta.call_id or self._new_id("call")
+        return kind(self._new_id(kind.prefix), len(self._output), route, call_id)
+
+    def _begin(self, kind: type[OpenText] | type[OpenReasoning]) -> list[Frame]:
         frames = self._close("completed")
         opened = kind(self._new_id(kind.prefix), len(self._output))
         frames += self._added(opened)
         frames.append(self._event(wire.PartAdded, **opened.place, part=opened.part(())))
         return frames
 
-    def _added(self, opened: _Open) -> list[Frame]:
+    def _added(self, opened: OpenItem) -> list[Frame]:
         self._open = opened
         item = opened.item("in_progress")
         return [self._event(wire.ItemAdded, output_index=opened.index, item=item)]
 
-    def _close(self, status: ItemStatus) -> list[Frame]:
+    def _close(self, status: Ending) -> list[Frame]:
         opened = self._open
         if opened is None:
             return []
         frames: list[Frame] = []
-        if isinstance(opened, _OpenCall) and status == "completed" and not opened.pieces:
-            frames.append(self._delta(_ARGUMENTS + ".delta", "{}"))
+        if isinstance(opened, OpenCall) and (rest := opened.rest(status)):
+            frames.append(self._delta(opened.event + ".delta", rest))
         self._open = None
         item = opened.item(status)
         text = "".join(opened.pieces)
+        if self._seal is not None and isinstance(item, Reasoning):
+            item = item.model_copy(update={"encrypted_content": self._seal(text)})
         match opened:
-            case _OpenText():
+            case OpenText():
                 part = opened.part(opened.pieces)
                 frames.append(
                     self._event(
@@ -199,13 +218,17 @@ class EventBuilder:
                     )
                 )
                 frames.append(self._event(wire.PartDone, **opened.place, part=part))
-            case _OpenReasoning():
+            case OpenReasoning():
                 done = self._reasoning_event + ".done"
                 frames.append(self._event(wire.ReasoningDone, **opened.place, type=done, text=text))
                 frames.append(
                     self._event(wire.PartDone, **opened.place, part=opened.part(opened.pieces))
                 )
-            case _OpenCall():
+            case OpenCustom():
+                frames.append(self._event(wire.CustomInputDone, **opened.place, input=text))
+            case OpenSearch():
+                pass
+            case OpenCall():
                 frames.append(
                     self._event(
                         wire.ArgumentsDone, **opened.place, name=opened.name, arguments=text
@@ -216,7 +239,7 @@ class EventBuilder:
         return frames
 
     def _text_delta(self, delta: TextPiece) -> Frame:
-        assert isinstance(self._open, _OpenText)
+        assert isinstance(self._open, OpenText)
         if not delta.logprobs:
             return self._delta("response.output_text.delta", delta.text)
         logprobs = [_logprob(token) for token in delta.logprobs]
@@ -249,79 +272,12 @@ class EventBuilder:
         return Frame(_type_of(event), event.encode())
 
 
-_ARGUMENTS = "response.function_call_arguments"
 _REASONING_TEXT = "response.reasoning_text"
 
 
 def _type_of(event: wire.Event) -> str:
     name: str = event.type  # type: ignore[attr-defined]
     return name
-
-
-class _Open:
-    """An item that is being written. `head` and `tail` surround the delta in its events."""
-
-    tail = ""
-
-    def __init__(self, id: str, index: int) -> None:
-        self.id = id
-        self.index = index
-        self.pieces: list[str] = []
-        self.place: dict[str, object] = {"item_id": id, "output_index": index}
-        self.head = f'"item_id":"{id}","output_index":{index}'
-
-    def item(self, status: Literal["in_progress"] | ItemStatus) -> OutputItem:
-        raise NotImplementedError
-
-
-class _OpenText(_Open):
-    prefix = "msg"
-    tail = ',"logprobs":[]'
-
-    def __init__(self, id: str, index: int) -> None:
-        super().__init__(id, index)
-        self.place["content_index"] = 0
-        self.head += ',"content_index":0'
-        self.logprobs: list[Logprob] = []
-
-    def part(self, pieces: Sequence[str]) -> OutputText:
-        return OutputText(text="".join(pieces), logprobs=list(self.logprobs) if pieces else [])
-
-    def item(self, status: Literal["in_progress"] | ItemStatus) -> Message:
-        content = [] if status == "in_progress" else [self.part(self.pieces)]
-        return Message(id=self.id, status=status, role="assistant", content=list(content))
-
-
-class _OpenReasoning(_Open):
-    prefix = "rs"
-
-    def __init__(self, id: str, index: int) -> None:
-        super().__init__(id, index)
-        self.place["content_index"] = 0
-        self.head += ',"content_index":0'
-
-    def part(self, pieces: Sequence[str]) -> ReasoningText:
-        return ReasoningText(text="".join(pieces))
-
-    def item(self, status: Literal["in_progress"] | ItemStatus) -> Reasoning:
-        content = [] if status == "in_progress" else [self.part(self.pieces)]
-        return Reasoning(id=self.id, status=status, content=content)
-
-
-class _OpenCall(_Open):
-    def __init__(self, id: str, index: int, name: str, call_id: str) -> None:
-        super().__init__(id, index)
-        self.name = name
-        self.call_id = call_id
-
-    def item(self, status: Literal["in_progress"] | ItemStatus) -> FunctionCall:
-        return FunctionCall(
-            id=self.id,
-            status=status,
-            call_id=self.call_id,
-            name=self.name,
-            arguments="".join(self.pieces),
-        )
 
 
 def _logprob(token: TokenLogprob) -> Logprob:

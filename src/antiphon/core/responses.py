@@ -6,8 +6,10 @@ before all of them passed) and what each operation on a stored response does. Kn
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from antiphon.core import demands
 from antiphon.core import prompt as prompts
 from antiphon.core.context import (
     Context,
@@ -17,12 +19,16 @@ from antiphon.core.context import (
     previous_not_found,
     storage_off,
 )
+from antiphon.core.echo import ReasoningEcho
 from antiphon.core.eventlog import EventLog
 from antiphon.core.events import EventBuilder
 from antiphon.core.policy import Policy
 from antiphon.core.run import Run
 from antiphon.core.runs import Runs
+from antiphon.core.seal import Seal
+from antiphon.core.toolbox import Toolbox
 from antiphon.engine.errors import (
+    ConstraintRejected,
     EngineBusy,
     EngineError,
     EngineUnavailable,
@@ -37,15 +43,14 @@ from antiphon.errors import (
     InvalidRequest,
     ModelNotFound,
     NotFound,
-    NotSupported,
     Overloaded,
     ServerFailure,
 )
 from antiphon.ids import Ids
-from antiphon.schema.items import StoredItem
+from antiphon.schema.content import OutputText
+from antiphon.schema.items import Message, Reasoning, StoredItem
 from antiphon.schema.requests import CreateBody, InputTokensBody, PageQuery
 from antiphon.schema.response import ItemPage, Response
-from antiphon.schema.tools import FunctionTool
 from antiphon.store.base import Document, Store
 
 
@@ -68,6 +73,8 @@ class ResponsesService:
         policy: Policy,
         *,
         ids: Ids | None = None,
+        seal: Seal,
+        echo_bytes: int = 16_777_216,
         buffer_bytes: int = 8_388_608,
     ) -> None:
         self.registry = registry
@@ -75,7 +82,9 @@ class ResponsesService:
         self.policy = policy
         self._store = store
         self._ids = ids or Ids()
-        self._contexts = ContextResolver(store, self._ids)
+        self._seal = seal
+        self._echo = ReasoningEcho(echo_bytes)
+        self._contexts = ContextResolver(store, self._ids, seal, custom_tools=policy.custom_tools)
         self._buffer_bytes = buffer_bytes
 
     async def create(self, body: CreateBody, caller: Caller) -> Run:
@@ -85,11 +94,12 @@ class ResponsesService:
             ApiError: whatever is wrong, before anything is generated or stored.
         """
         served = self._served(body.model)
-        self._refuse_unserved(body, served)
+        demands.check(body, served.capabilities, self.policy)
         pinned = await self._pin(body, caller)
         try:
             context = await self._context(body, caller)
-            prepared, dropped = await self._prepare(served, body, context)
+            toolbox = Toolbox.of(body.tools, context.transcript.tools)
+            prepared, dropped = await self._prepare(served, body, context, toolbox, caller.owner)
             ticket = _reserve(served, caller)
         except BaseException:
             await self._unpin(pinned)
@@ -105,11 +115,15 @@ class ResponsesService:
                 self._ids.new,
                 obfuscate=bool(body.stream_options.include_obfuscation),
                 open_responses=caller.open_responses,
+                seal=self._sealer(body, caller),
+                routes=toolbox.routes,
             ),
-            persist=lambda final: self._persist(caller.owner, final, context, pinned),
+            persist=lambda final: self._persist(caller.owner, final, context, pinned, prepared),
             now=self._ids.now,
+            demand=lambda final: prompts.unmet(prepared.prompt, final),
             events=EventLog(self._buffer_bytes) if body.stream else None,
         )
+        run.ignored += demands.left_out(body)
         if dropped:
             run.ignored.append(f"input:{dropped}-oldest-items")
         self.runs.start(run)
@@ -118,10 +132,11 @@ class ResponsesService:
     async def count(self, body: InputTokensBody, caller: Caller) -> int:
         """How many tokens the engine would prefill for this body (E7)."""
         served = self._served(body.model)
-        self._refuse_unserved(body, served)
+        demands.check(body, served.capabilities, self.policy)
         context = await self._context(body, caller)
+        toolbox = Toolbox.of(body.tools, context.transcript.tools)
         try:
-            prepared, _ = await self._prepare(served, body, context)
+            prepared, _ = await self._prepare(served, body, context, toolbox, caller.owner)
         except ContextLengthExceeded as error:
             if isinstance(error.__cause__, PromptTooLong):
                 return error.__cause__.tokens
@@ -195,17 +210,22 @@ class ResponsesService:
         return context
 
     async def _prepare(
-        self, served: Served, body: InputTokensBody, context: Context
+        self,
+        served: Served,
+        body: InputTokensBody,
+        context: Context,
+        toolbox: Toolbox,
+        owner: str,
     ) -> tuple[Prepared, int]:
         """The prepared prompt, and how many of the oldest entries had to go for it (P4)."""
+        demands.check_choice(body, toolbox, served.capabilities)
         transcript = context.transcript
         entries = transcript.entries
         keep = max((n for n, e in enumerate(entries) if e.turn.role == "user"), default=0)
 
         async def attempt(skip: int) -> Prepared:
-            return await served.engine.prepare(
-                prompts.build(served.info.id, body, transcript, skip)
-            )
+            prompt = prompts.build(served.info.id, body, transcript, toolbox, self.policy, skip)
+            return await served.engine.prepare(self._echo.restore(prompt, owner))
 
         try:
             try:
@@ -227,6 +247,8 @@ class ResponsesService:
                 f"{error.limit}.",
                 param="input",
             ) from error
+        except ConstraintRejected as error:
+            raise InvalidRequest(str(error), param=demands.place(toolbox, error.tool)) from error
         except PromptRejected as error:
             raise InvalidRequest(
                 f"The model's chat template refuses this input: {error}",
@@ -242,9 +264,15 @@ class ResponsesService:
             raise ServerFailure("The prompt could not be prepared.") from error
 
     async def _persist(
-        self, owner: str, response: Response, context: Context, pinned: str | None
+        self,
+        owner: str,
+        response: Response,
+        context: Context,
+        pinned: str | None,
+        prepared: Prepared,
     ) -> None:
         """Write a final response, if it is to be kept, and let go of what it continued."""
+        self._remember_trace(owner, response, prepared)
         try:
             if self._store is not None and response.store:
                 ids = (item.id for item in (*context.items, *response.output))
@@ -260,6 +288,18 @@ class ResponsesService:
                     self._contexts.remember(document, context.transcript.extended(response.output))
         finally:
             await self._unpin(pinned)
+
+    def _remember_trace(self, owner: str, response: Response, prepared: Prepared) -> None:
+        """The trace of an ordinary answer may be wanted when the answer comes back (R6)."""
+        match response.output:
+            case [Reasoning(content=[*traces]), Message(content=[OutputText(text=text)])]:
+                trace = "".join(each.text for each in traces)
+                self._echo.remember(prepared.prompt, owner, text, trace)
+
+    def _sealer(self, body: CreateBody, caller: Caller) -> Callable[[str], str] | None:
+        if "reasoning.encrypted_content" not in body.include:
+            return None
+        return lambda trace: self._seal.close(trace, caller.owner)
 
     async def _pin(self, body: CreateBody, caller: Caller) -> str | None:
         """Keep the history of a chain while the run that continues it is going on (S5)."""
@@ -283,58 +323,6 @@ class ResponsesService:
                 param="model",
             )
         return served
-
-    def _refuse_unserved(self, body: InputTokensBody, served: Served) -> None:
-        """What is understood, but not served by this server, policy or model."""
-        able = served.capabilities
-        if body.previous_response_id is not None and body.conversation is not None:
-            raise InvalidRequest(
-                "previous_response_id and conversation are mutually exclusive.",
-                param="conversation",
-            )
-        if body.conversation is not None:
-            raise _later("Conversations", "conversation")
-        if body.truncation == "auto" and not self.policy.truncation:
-            raise NotSupported(
-                "truncation 'auto' is not served under the strict policy; send 'disabled'.",
-                param="truncation",
-            )
-        if body.text.format.type != "text":
-            raise _later(f"The text format '{body.text.format.type}'", "text.format")
-        self._refuse_tools(body, able.tools)
-        if not isinstance(body, CreateBody):
-            return
-        if body.background:
-            raise _later("Background mode", "background")
-        if body.context_management is not None:
-            raise _later("context_management", "context_management")
-        if "reasoning.encrypted_content" in body.include:
-            raise _later("Encrypted reasoning", "include")
-        if (body.top_logprobs or prompts.LOGPROBS in body.include) and not able.logprobs:
-            param = "top_logprobs" if body.top_logprobs else "include"
-            raise NotSupported("This model gives no log-probabilities.", param=param)
-
-    def _refuse_tools(self, body: InputTokensBody, able: bool) -> None:
-        for index, tool in enumerate(body.tools):
-            if not isinstance(tool, FunctionTool):
-                raise NotSupported(
-                    f"Tools of type '{tool.type[:64]}' are not supported (tool {index}).",
-                    param=f"tools[{index}].type",
-                )
-        if body.tools and not able:
-            raise _later("Tools on this model", "tools")
-        if body.tool_choice not in ("auto", "none"):
-            if not body.tools:
-                raise InvalidRequest(
-                    "tool_choice demands tools, but there are none.", param="tool_choice"
-                )
-            raise _later("A forced tool_choice", "tool_choice")
-        if not body.tools or not isinstance(body, CreateBody):
-            return
-        if not body.parallel_tool_calls:
-            raise _later("parallel_tool_calls: false", "parallel_tool_calls")
-        if body.max_tool_calls is not None:
-            raise _later("max_tool_calls", "max_tool_calls")
 
     def _opening(self, body: CreateBody) -> Response:
         return Response(
@@ -378,10 +366,6 @@ def _reserve(served: Served, caller: Caller) -> Ticket:
 def response_not_found(id: str) -> NotFound:
     """The one answer for an unknown, expired, deleted or foreign id (S8)."""
     return NotFound(f"Response with id '{id[:80]}' not found.", code="response_not_found")
-
-
-def _later(what: str, param: str) -> NotSupported:
-    return NotSupported(f"{what} is not supported yet.", param=param)
 
 
 def _page(items: list[StoredItem], query: PageQuery) -> ItemPage:

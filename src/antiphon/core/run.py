@@ -32,7 +32,8 @@ class Run:
     """One generation. `start` begins it; `done` is set when everything is written.
 
     `persist` stores the final response; it is called once, before the terminal event is
-    published. `events` is None where nobody will ever read events.
+    published. `demand` says what a completed response lacks of what was demanded. `events` is
+    None where nobody will ever read events.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Run:
         builder: EventBuilder,
         persist: Persist,
         now: Callable[[], int],
+        demand: Callable[[Response], str | None] | None = None,
         events: EventLog | None = None,
     ) -> None:
         self.owner = owner
@@ -58,6 +60,7 @@ class Run:
         self._builder = builder
         self._persist = persist
         self._now = now
+        self._demand = demand
         self._events = events
         self._generation: Generation | None = None
         self._cancelled = False
@@ -160,6 +163,7 @@ class Run:
             self._publish(self._builder.fail(_error(failure)))
         else:
             self._publish(self._builder.finish(self._now()))
+            self._check_demand()
         try:
             await self._persist(self.response)
         except Exception as error:
@@ -168,6 +172,14 @@ class Run:
             self._error = f"not stored: {error}"
             self._publish(self._builder.fail(_error(EngineError("not stored"))))
         self._publish([self._builder.terminal()])
+
+    def _check_demand(self) -> None:
+        if self._demand is None or self.response.status != "completed":
+            return
+        if (lacking := self._demand(self.response)) is not None:
+            self._error = lacking
+            error = ResponseError(code="server_error", message=f"The model failed: {lacking}.")
+            self._publish(self._builder.fail(error))
 
     def _publish(self, frames: list[Frame]) -> None:
         if self._events is not None:

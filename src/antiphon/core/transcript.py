@@ -12,18 +12,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from antiphon.core.toolbox import SEARCH, Toolbox, flat_name
 from antiphon.engine.types import ToolCall, Turn
 from antiphon.errors import InvalidRequest, NotSupported
 from antiphon.schema.content import InputFile, InputImage, Part
 from antiphon.schema.items import (
+    AdditionalTools,
     Compaction,
+    CustomToolCall,
+    CustomToolCallOutput,
     ForeignItem,
     FunctionCall,
     FunctionCallOutput,
     Message,
     Reasoning,
     StoredItem,
+    ToolSearchCall,
+    ToolSearchOutput,
 )
+from antiphon.schema.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +54,15 @@ class Entry:
 
 @dataclass(slots=True)
 class Transcript:
-    """A history as entries. `calls` finds the newest call of an id: (entry, position)."""
+    """A history as entries. `calls` finds the newest call of an id: (entry, position).
+
+    `tools` are those that joined on the way.
+    """
 
     entries: list[Entry] = field(default_factory=list)
     calls: dict[str, tuple[int, int]] = field(default_factory=dict)
     reasoning: str = ""
+    tools: list[Tool] = field(default_factory=list)
 
     def extended(self, items: Iterable[StoredItem], where: str | None = None) -> Transcript:
         """A copy with further items. `where` is the field they came from, for errors.
@@ -61,7 +72,7 @@ class Transcript:
                 different outputs for one call.
             NotSupported: a part or an item that cannot be rendered.
         """
-        copy = Transcript(list(self.entries), dict(self.calls), self.reasoning)
+        copy = Transcript(list(self.entries), dict(self.calls), self.reasoning, list(self.tools))
         for index, item in enumerate(items):
             copy._add(item, f"{where}[{index}]" if where else None)
         return copy
@@ -86,16 +97,25 @@ class Transcript:
             case Message():
                 self._message(item, path)
             case FunctionCall():
-                self._call(item, path)
-            case FunctionCallOutput():
-                self._output(item, path)
+                name = flat_name(item.name, item.namespace)
+                self._call(ToolCall(item.call_id, name, item.arguments), path)
+            case CustomToolCall():
+                name = flat_name(item.name, item.namespace)
+                arguments = json.dumps({"input": item.input}, ensure_ascii=False)
+                self._call(ToolCall(item.call_id, name, arguments), path)
+            case ToolSearchCall():
+                arguments = json.dumps(item.arguments, ensure_ascii=False)
+                self._call(ToolCall(item.call_id or SEARCH, SEARCH, arguments), path)
+            case FunctionCallOutput() | CustomToolCallOutput():
+                text = _text(item.output, "\n", _at(path, "output"))
+                self._output(item.call_id, text, path)
+            case ToolSearchOutput():
+                self.tools += item.tools
+                found = ", ".join(Toolbox.of((), item.tools).routes) or "none"
+                self._output(item.call_id or SEARCH, f"Tools found: {found}", path)
+            case AdditionalTools():
+                self.tools += item.tools
             case Reasoning():
-                if item.encrypted_content is not None:
-                    raise InvalidRequest(
-                        "The encrypted_content of this reasoning item was not made by this server.",
-                        param=_at(path, "encrypted_content"),
-                        code="invalid_encrypted_content",
-                    )
                 texts = item.content or item.summary
                 self.reasoning = "\n".join(
                     filter(None, (self.reasoning, *(part.text for part in texts)))
@@ -112,16 +132,14 @@ class Transcript:
         self.reasoning = ""
         self.entries.append(Entry(Turn(item.role, content, reasoning)))
 
-    def _call(self, item: FunctionCall, path: str | None) -> None:
-        if (place := self.calls.get(item.call_id)) and self.entries[place[0]].outputs[
-            place[1]
-        ] is None:
+    def _call(self, call: ToolCall, path: str | None) -> None:
+        place = self.calls.get(call.call_id)
+        if place and self.entries[place[0]].outputs[place[1]] is None:
             raise InvalidRequest(
-                f"The call_id '{_short(item.call_id)}' is duplicated: an earlier call of this id "
+                f"The call_id '{_short(call.call_id)}' is duplicated: an earlier call of this id "
                 "has no output yet.",
                 param=_at(path, "call_id"),
             )
-        call = ToolCall(item.call_id, item.name, item.arguments)
         last = self.entries[-1] if self.entries else None
         if (
             last is not None
@@ -135,21 +153,20 @@ class Transcript:
             turn = Turn("assistant", reasoning=self.reasoning, calls=(call,))
             self.entries.append(Entry(turn, (None,)))
         self.reasoning = ""
-        self.calls[item.call_id] = len(self.entries) - 1, len(turn.calls) - 1
+        self.calls[call.call_id] = len(self.entries) - 1, len(turn.calls) - 1
 
-    def _output(self, item: FunctionCallOutput, path: str | None) -> None:
-        place = self.calls.get(item.call_id)
+    def _output(self, call_id: str, text: str, path: str | None) -> None:
+        place = self.calls.get(call_id)
         if place is None:
             raise InvalidRequest(
-                f"No tool call found for function call output with call_id {_short(item.call_id)}.",
+                f"No tool call found for function call output with call_id {_short(call_id)}.",
                 param=_at(path, "call_id"),
             )
-        text = _text(item.output, "\n", _at(path, "output"))
         entry = self.entries[place[0]]
         known = entry.outputs[place[1]]
         if known is not None and known != text:
             raise InvalidRequest(
-                f"The call '{_short(item.call_id)}' is answered twice, with different outputs.",
+                f"The call '{_short(call_id)}' is answered twice, with different outputs.",
                 param=_at(path, "call_id"),
             )
         outputs = (*entry.outputs[: place[1]], text, *entry.outputs[place[1] + 1 :])

@@ -40,13 +40,27 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Grammar:
+    """A grammar of the client for free text."""
+
+    syntax: Literal["lark", "regex"]
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A function that the model may call; `parameters` is a JSON schema or None."""
+    """A function that the model may call; `parameters` is a JSON schema or None.
+
+    A `raw` tool takes free text, of a `grammar` if there is one. Its calls come with one
+    argument, `input`.
+    """
 
     name: str
     description: str | None = None
     parameters: Mapping[str, Any] | None = None
     strict: bool | None = None
+    raw: bool = False
+    grammar: Grammar | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,12 @@ A script is JSON: `{"model", "slots", "context_window", "answers": [ANSWER, …]
 Requests take the answers in order, the last one again and again. Without a script the engine
 repeats the last user turn. Keys of an ANSWER, all optional:
 
-    chunks        pieces of text, one token each     bytes_hex    the same as bytes in hex
+    chunks        pieces of raw text, a token each   bytes_hex    the same as bytes in hex
     reasoning     a trace before the text            tool_calls   [{"name", "arguments"}, …]
     sequence      [{"text"} | {"reasoning"} | {"tool_call"}, …] in this order
+    tool_call_deltas  {"name", "parts"}: one call whose arguments come in these parts
+    tool_format, reasoning_format  how raw text is read, as in the flags of these names
+    prompt_ends_with  what the rendered prompt would end with
     finish        "stop" (default) or "length"       infinite     repeat the pieces for ever
     prefill_ms    silence before the first piece     ms_per_token silence before each piece
     error_after   fail after so many pieces          refuse_at_admission  answer 503
@@ -35,6 +38,7 @@ from antiphon.engine.generation import Emit, Generation
 from antiphon.engine.slots import Slots
 from antiphon.engine.types import (
     CallArguments,
+    CallEnd,
     CallStart,
     Capabilities,
     Delta,
@@ -47,6 +51,8 @@ from antiphon.engine.types import (
     Text,
     Usage,
 )
+from antiphon.text import plan, profiles
+from antiphon.text.plan import Plan
 from antiphon.text.stops import StopFilter
 
 CHARACTERS_PER_TOKEN = 4
@@ -100,7 +106,7 @@ class ScriptedEngine:
         return [ModelInfo(self._model, self._window, self._created)]
 
     def capabilities(self, model: str) -> Capabilities:
-        return Capabilities(tools=True)
+        return Capabilities(tools=True, constraints=True)
 
     async def start(self) -> None:
         self.ready = True
@@ -111,6 +117,7 @@ class ScriptedEngine:
         tokens = _count(prompt)
         if tokens >= self._window:
             raise PromptTooLong(tokens, self._window)
+        self._plan(prompt, self._answer(len(self.calls)))
         return Prepared(prompt, tokens)
 
     def generate(self, prepared: Prepared) -> Generation:
@@ -131,6 +138,16 @@ class ScriptedEngine:
 
     def _answer(self, index: int) -> Mapping[str, Any]:
         return self._answers[min(index, len(self._answers) - 1)]
+
+    def _plan(self, prompt: Prompt, answer: Mapping[str, Any]) -> Plan:
+        """Demands are checked as any engine would; keeping to them is up to the script."""
+        thinks = answer.get("reasoning_model", True)
+        profile = profiles.override(
+            profiles.detect(None),
+            answer.get("tool_format", "hermes"),
+            answer.get("reasoning_format", "think" if thinks else "none"),
+        )
+        return plan.make(prompt, profile, str(answer.get("prompt_ends_with", "")))
 
     def _gate(self, name: str) -> asyncio.Event:
         return self._gates.setdefault(name, asyncio.Event())
@@ -159,12 +176,13 @@ class ScriptedEngine:
         stops = StopFilter(sampling.stop)
         room = self._window - prepared.input_tokens
         limit = min(sampling.max_tokens or room, room)
+        parser = self._plan(prepared.prompt, answer).parser()
         reasoning = 0
         finish = answer.get("finish", "stop")
         for delta in _deltas(answer, prepared.prompt):
             if call.pieces == answer.get("error_after", -1):
                 raise EngineError("failed by the script")
-            if not isinstance(delta, CallStart):
+            if not isinstance(delta, CallStart | CallEnd):
                 if call.pieces >= limit:
                     finish = "length"
                     break
@@ -172,17 +190,20 @@ class ScriptedEngine:
                     await asyncio.sleep(wait / 1000)
                 call.pieces += 1
                 reasoning += isinstance(delta, Reasoning)
-            if isinstance(delta, Text) and sampling.stop:
-                delta = Text(stops.feed(delta.text))
-            await emit(delta)
-            if stops.stopped:
+            if isinstance(delta, Text):
+                for parsed in parser.feed(stops.feed(delta.text)):
+                    await emit(parsed)
+            else:
+                await emit(delta)
+            if stops.stopped or parser.satisfied:
                 finish = "stop"
                 break
         if call.pieces == answer.get("error_after", -1):
             raise EngineError("failed by the script")
-        if held := stops.end():
-            await emit(Text(held))
+        for parsed in (*parser.feed(stops.end(), tokens=0), *parser.end(cut=finish == "length")):
+            await emit(parsed)
         cached = int(answer.get("cached_tokens", 0))
+        reasoning += parser.reasoning_tokens
         await emit(Usage(prepared.input_tokens, call.pieces, cached, reasoning))
         await emit(Finish("length" if finish == "length" else "stop"))
 
@@ -211,18 +232,26 @@ def _steps(answer: Mapping[str, Any], prompt: Prompt) -> Iterator[Delta]:
     elif not _has_output(answer):
         words = prompt.turns[-1].content.split(" ") if prompt.turns else []
         yield from (Text(word if n == 0 else f" {word}") for n, word in enumerate(words))
-    for call in answer.get("tool_calls", ()):
+    for call in (*answer.get("tool_calls", ()), *_one(answer, "tool_call")):
         yield from _call(call)
+    for call in _one(answer, "tool_call_deltas"):
+        yield from _call({"name": call["name"], "arguments": call["parts"]})
+
+
+def _one(answer: Mapping[str, Any], key: str) -> tuple[Mapping[str, Any], ...]:
+    return (answer[key],) if key in answer else ()
 
 
 def _has_output(answer: Mapping[str, Any]) -> bool:
-    return any(key in answer for key in ("sequence", "tool_calls", "reasoning"))
+    keys = ("sequence", "tool_calls", "tool_call", "tool_call_deltas", "reasoning")
+    return any(key in answer for key in keys)
 
 
 def _call(call: Mapping[str, Any]) -> Iterator[Delta]:
     yield CallStart(call["name"], call.get("call_id"))
     arguments = call.get("arguments", "")
     yield from map(CallArguments, [arguments] if isinstance(arguments, str) else arguments)
+    yield CallEnd()
 
 
 def _decoded(pieces: Iterator[bytes]) -> Iterator[Delta]:

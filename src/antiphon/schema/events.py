@@ -125,6 +125,17 @@ class ArgumentsDone(ItemEvent):
     arguments: str
 
 
+class CustomInputDelta(ItemEvent):
+    type: Literal["response.custom_tool_call_input.delta"] = "response.custom_tool_call_input.delta"
+    delta: str
+    obfuscation: str | None = absent()
+
+
+class CustomInputDone(ItemEvent):
+    type: Literal["response.custom_tool_call_input.done"] = "response.custom_tool_call_input.done"
+    input: str
+
+
 StreamEvent = Annotated[
     Created
     | InProgress
@@ -140,6 +151,8 @@ StreamEvent = Annotated[
     | ReasoningDelta
     | ReasoningDone
     | ArgumentsDelta
-    | ArgumentsDone,
+    | ArgumentsDone
+    | CustomInputDelta
+    | CustomInputDone,
     Field(discriminator="type"),
 ]

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator
 
 from antiphon.schema.base import FirstFault, Wire, absent, kind_of
 from antiphon.schema.content import ReasoningText, SummaryText, TextOrParts
+from antiphon.schema.tools import Tools
 
 Status = Literal["in_progress", "completed", "incomplete"]
 Role = Literal["user", "assistant", "system", "developer"]
@@ -38,16 +39,6 @@ HOSTED = frozenset(
         "program",
         "program_output",
         "configuration_update",
-    }
-)
-CLIENT_TOOLS = frozenset(
-    {
-        "custom_tool_call",
-        "custom_tool_call_output",
-        "tool_search_call",
-        "tool_search_output",
-        "additional_tools",
-        "compaction_trigger",
     }
 )
 
@@ -85,6 +76,7 @@ class FunctionCall(Item):
     type: Literal["function_call"] = "function_call"
     call_id: str = Field(min_length=1)
     name: str = Field(min_length=1)
+    namespace: str | None = absent()
     arguments: str
 
 
@@ -94,6 +86,57 @@ class FunctionCallOutput(Item):
     type: Literal["function_call_output"] = "function_call_output"
     call_id: str = Field(min_length=1)
     output: TextOrParts
+
+
+class CustomToolCall(Item):
+    """A call of a tool that takes free text."""
+
+    type: Literal["custom_tool_call"] = "custom_tool_call"
+    call_id: str = Field(min_length=1)
+    name: str = Field(min_length=1)
+    namespace: str | None = absent()
+    input: str
+
+
+class CustomToolCallOutput(Item):
+    """What that tool returned."""
+
+    type: Literal["custom_tool_call_output"] = "custom_tool_call_output"
+    call_id: str = Field(min_length=1)
+    output: TextOrParts
+
+
+class ToolSearchCall(Item):
+    """The model asks the client for more tools."""
+
+    type: Literal["tool_search_call"] = "tool_search_call"
+    call_id: str | None = None
+    execution: Literal["client", "server"] = "client"
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class ToolSearchOutput(Item):
+    """The tools that the client found."""
+
+    type: Literal["tool_search_output"] = "tool_search_output"
+    call_id: str | None = None
+    execution: Literal["client", "server"] = "client"
+    tools: Tools = Field(default_factory=list)
+
+
+class AdditionalTools(Item):
+    """Tools that join the request's own."""
+
+    type: Literal["additional_tools"] = "additional_tools"
+    role: Role | None = absent()
+    tools: Tools = Field(default_factory=list)
+
+
+class CompactionTrigger(Wire):
+    """Compact now."""
+
+    type: Literal["compaction_trigger"] = "compaction_trigger"
+    id: str | None = None
 
 
 class Reasoning(Item):
@@ -138,9 +181,15 @@ _KINDS = frozenset(
         "message",
         "function_call",
         "function_call_output",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "tool_search_call",
+        "tool_search_output",
+        "additional_tools",
         "reasoning",
         "item_reference",
         "compaction",
+        "compaction_trigger",
     }
 )
 
@@ -151,7 +200,7 @@ def _item(value: Any) -> str | None:
         kind = "message" if "role" in value else "item_reference" if "id" in value else None
     if not isinstance(kind, str):
         return None
-    if kind in HOSTED or kind in CLIENT_TOOLS:
+    if kind in HOSTED:
         return "~foreign"
     return f"~{kind}" if kind in _KINDS else None
 
@@ -160,6 +209,12 @@ InputItem = Annotated[
     Annotated[Message, Tag("~message")]
     | Annotated[FunctionCall, Tag("~function_call")]
     | Annotated[FunctionCallOutput, Tag("~function_call_output")]
+    | Annotated[CustomToolCall, Tag("~custom_tool_call")]
+    | Annotated[CustomToolCallOutput, Tag("~custom_tool_call_output")]
+    | Annotated[ToolSearchCall, Tag("~tool_search_call")]
+    | Annotated[ToolSearchOutput, Tag("~tool_search_output")]
+    | Annotated[AdditionalTools, Tag("~additional_tools")]
+    | Annotated[CompactionTrigger, Tag("~compaction_trigger")]
     | Annotated[Reasoning, Tag("~reasoning")]
     | Annotated[ItemReference, Tag("~item_reference")]
     | Annotated[Compaction, Tag("~compaction")]
@@ -168,5 +223,17 @@ InputItem = Annotated[
 ]
 InputItems = Annotated[list[InputItem], FirstFault()]
 
-StoredItem = Message | FunctionCall | FunctionCallOutput | Reasoning | Compaction | ForeignItem
-OutputItem = Message | FunctionCall | Reasoning
+StoredItem = (
+    Message
+    | FunctionCall
+    | FunctionCallOutput
+    | CustomToolCall
+    | CustomToolCallOutput
+    | ToolSearchCall
+    | ToolSearchOutput
+    | AdditionalTools
+    | Reasoning
+    | Compaction
+    | ForeignItem
+)
+OutputItem = Message | FunctionCall | CustomToolCall | ToolSearchCall | Reasoning

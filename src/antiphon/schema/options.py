@@ -25,19 +25,24 @@ class JsonObjectFormat(Wire):
 
 
 class JsonSchemaFormat(Wire):
-    """JSON of a schema. The nested form of chat completions is read as well."""
+    """JSON of a schema. The nested form of chat completions is read as well.
+
+    It is enforced whether `strict` or not; echoed, `strict` is never null.
+    """
 
     type: Literal["json_schema"] = "json_schema"
     name: str = Field(min_length=1, max_length=64, pattern=r"^[a-zA-Z0-9_-]+$")
     description: str | None = None
     schema_: dict[str, Any] = Field(alias="schema")
-    strict: bool | None = None
+    strict: bool = False
 
     @model_validator(mode="before")
     @classmethod
-    def _chat_form(cls, value: Any) -> Any:
+    def _read(cls, value: Any) -> Any:
         if isinstance(value, dict) and isinstance(value.get("json_schema"), dict):
-            return {"type": "json_schema", **value["json_schema"]}
+            value = {"type": "json_schema", **value["json_schema"]}
+        if isinstance(value, dict) and value.get("strict", ...) is None:
+            return {key: inner for key, inner in value.items() if key != "strict"}
         return value
 
 

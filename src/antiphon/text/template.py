@@ -18,11 +18,17 @@ from antiphon.engine.types import Prompt, ToolCall, ToolSpec, Turn
 from antiphon.text import hermes
 from antiphon.text.chat import CHATML, RESERVED, ChatTemplate, Message, Refusal
 from antiphon.text.sentinel import Segment, Sentinels, Veil
+from antiphon.text.tools.raw import CLOSE, OPEN
 from antiphon.text.traits import Traits, probe, with_typed_content
 
 # Stands where a strict template wants a turn that the conversation does not have.
 NOTHING_SAID = "(no message)"
 _GLUE = "\n\n"
+_INPUT = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
 
 
 class PromptTemplate:
@@ -54,6 +60,11 @@ class PromptTemplate:
         written = self._template.source + ("" if self.traits.tools else "".join(hermes.MARKERS))
         structure = (token for token in user_defined_tokens if token.strip() and token in written)
         self._sentinels = Sentinels([*control_tokens, *structure])
+
+    @property
+    def source(self) -> str:
+        """The text of the template."""
+        return self._template.source
 
     def render(self, prompt: Prompt) -> tuple[Segment, ...]:
         """The text of the prompt, up to where the model's turn begins.
@@ -233,8 +244,21 @@ def _declaration(tool: ToolSpec, veil: Veil) -> Message:
     """A tool in the form of the chat API, which is what templates know."""
     function: Message = {"name": tool.name, "description": tool.description or ""}
     function["parameters"] = tool.parameters or {"type": "object", "properties": {}}
+    if tool.raw:
+        function["description"] = "\n\n".join(filter(None, (tool.description, _how_to_call(tool))))
+        function["parameters"] = _INPUT
     hidden: Message = veil.hide(function)
     return {"type": "function", "function": hidden}
+
+
+def _how_to_call(tool: ToolSpec) -> str:
+    """What the model is told of a tool that takes free text."""
+    text = f"To call it, write its name and its input like this:\n{OPEN}{tool.name}\ninput\n{CLOSE}"
+    if tool.grammar is None:
+        return text
+    return (
+        f"{text}\nThe input matches this {tool.grammar.syntax} grammar:\n{tool.grammar.definition}"
+    )
 
 
 def _value(arguments: str) -> Any:

@@ -26,7 +26,8 @@ class LlamaConfig:
     for one per token, so that a GPU wants more. `cache_ram_mib`
     bounds the cache of prompts that are in no slot. `llama_server` names a llama-server
     binary to run instead of the packaged library. `template` replaces the model's chat
-    template. A worker that answers nothing for `hang_seconds` is restarted.
+    template. `tool_format` and `reasoning_format` name how calls and traces are written, or
+    None for what the template shows. A worker that answers nothing for `hang_seconds` is restarted.
     """
 
     model_path: Path
@@ -40,6 +41,8 @@ class LlamaConfig:
     waiting: int = 64
     llama_server: Path | None = None
     template: str | None = None
+    tool_format: str | None = None
+    reasoning_format: str | None = None
     hang_seconds: float = 30.0
 
 

@@ -23,7 +23,6 @@ from antiphon.engine.types import (
     Prepared,
     Prompt,
     Sampling,
-    Text,
     TokenLogprob,
     Usage,
 )
@@ -33,6 +32,10 @@ from antiphon.engines.llamacpp.completion import Completion
 from antiphon.engines.llamacpp.config import DEFAULT_CONTEXT, LlamaConfig
 from antiphon.engines.llamacpp.grammar import in_server_form
 from antiphon.engines.llamacpp.supervisor import Supervisor, Worker
+from antiphon.text import plan, profiles
+from antiphon.text.answer import AnswerParser
+from antiphon.text.plan import Plan
+from antiphon.text.profiles import Profile
 from antiphon.text.sentinel import Segment
 from antiphon.text.stops import StopFilter
 from antiphon.text.template import PromptTemplate
@@ -46,10 +49,11 @@ _RANDOM_SEED = 0xFFFF_FFFF
 
 @dataclass(frozen=True, slots=True)
 class _Payload:
-    """Token ids of the prompt, and how many tokens the answer may have."""
+    """Token ids of the prompt, how many tokens the answer may have, and what to do with it."""
 
     tokens: list[int]
     room: int
+    plan: Plan
 
 
 class LlamaEngine:
@@ -61,6 +65,7 @@ class LlamaEngine:
         self._supervisor: Supervisor | None = None
         self._template: PromptTemplate | None = None
         self._info: ModelInfo | None = None
+        self._profile = profiles.detect(None)
         self._constraints = False
 
     @property
@@ -95,7 +100,7 @@ class LlamaEngine:
 
     def capabilities(self, model: str) -> Capabilities:
         """What the model can do; the same for every id."""
-        return Capabilities(constraints=self._constraints, logprobs=True)
+        return Capabilities(tools=True, constraints=self._constraints, logprobs=True)
 
     async def start(self) -> None:
         """Read the model file, then load it in a child process.
@@ -115,6 +120,14 @@ class LlamaEngine:
             control_tokens=file.control_tokens,
             user_defined_tokens=file.user_defined_tokens,
         )
+        try:
+            self._profile = profiles.override(
+                profiles.detect(self._template.source, tools=self._template.traits.tools),
+                config.tool_format,
+                config.reasoning_format,
+            )
+        except ValueError as error:
+            raise EngineError(str(error)) from None
         most = min(file.context_length or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
         self._supervisor = Supervisor(config, config.ctx_size or most)
         await self._supervisor.start()
@@ -142,6 +155,12 @@ class LlamaEngine:
         """
         assert self._template is not None
         segments = self._template.render(prompt)
+        answer = plan.make(
+            prompt,
+            self._profile,
+            "".join(each.text for each in segments),
+            native=self._template.traits.tools,
+        )
         worker = self.worker
         try:
             tokens = await _tokens(worker.client, segments)
@@ -154,14 +173,14 @@ class LlamaEngine:
         room = worker.window - len(tokens)
         if room < 1:
             raise PromptTooLong(len(tokens), worker.window)
-        return Prepared(prompt, len(tokens), _Payload(tokens, room))
+        return Prepared(prompt, len(tokens), _Payload(tokens, room, answer))
 
     def generate(self, prepared: Prepared) -> Generation:
         """Start to generate what `prepare` returned."""
 
         async def produce(emit: Emit) -> None:
             worker = self.worker
-            completion = Completion(worker.client, _body(prepared))
+            completion = Completion(worker.client, _body(prepared, self._profile))
             try:
                 await _produce(worker, completion, prepared, emit)
             except ConnectionLost as lost:
@@ -188,20 +207,26 @@ async def _tokens(client: LlamaClient, segments: Sequence[Segment]) -> list[int]
 
 async def _produce(worker: Worker, completion: Completion, prepared: Prepared, emit: Emit) -> None:
     sampling = prepared.prompt.sampling
+    payload: _Payload = prepared.payload
     stops = StopFilter(sampling.stop)
+    parser = payload.plan.parser()
     pending: list[TokenLogprob] = []
     usage: Json = {}
     async with contextlib.AsyncExitStack() as beginning:
-        if prepared.prompt.constraint is not None:
+        if payload.plan.constraint is not None:
             await beginning.enter_async_context(worker.grammars.begin(completion))
         await completion.begin()
         await emit(Prefill())
         async for chunk in completion.chunks():
             if "stop_type" in chunk:
-                if held := stops.end():
-                    await emit(Text(held, tuple(pending)))
-                await emit(_usage(chunk["tokens_predicted"], chunk["timings"]["cache_n"], prepared))
-                await emit(Finish("length" if chunk["stop_type"] == "limit" else "stop"))
+                cut = chunk["stop_type"] == "limit"
+                rest = parser.feed(stops.end(), tuple(pending), tokens=0)
+                for delta in (*rest, *parser.end(cut=cut)):
+                    await emit(delta)
+                await emit(
+                    _usage(chunk["tokens_predicted"], chunk["timings"]["cache_n"], prepared, parser)
+                )
+                await emit(Finish("length" if cut else "stop"))
                 return
             if "prompt_progress" in chunk:
                 usage = chunk["prompt_progress"]
@@ -209,17 +234,21 @@ async def _produce(worker: Worker, completion: Completion, prepared: Prepared, e
             # The first token is there, so the grammar was compiled: others may begin.
             await beginning.aclose()
             pending += _logprobs(chunk, sampling)
-            text = stops.feed(chunk["content"])
-            if text:
-                await emit(Text(text, tuple(pending)))
+            if text := stops.feed(chunk["content"]):
+                for delta in parser.feed(text, tuple(pending)):
+                    await emit(delta)
                 pending = []
-            if stops.stopped:
-                await emit(_usage(chunk["tokens_predicted"], usage.get("cache", 0), prepared))
+            if stops.stopped or parser.satisfied:
+                for delta in parser.end():
+                    await emit(delta)
+                await emit(
+                    _usage(chunk["tokens_predicted"], usage.get("cache", 0), prepared, parser)
+                )
                 await emit(Finish("stop"))
                 return
 
 
-def _body(prepared: Prepared) -> Json:
+def _body(prepared: Prepared, profile: Profile) -> Json:
     """The request. Nothing is left to the server's own defaults."""
     sampling = prepared.prompt.sampling
     payload: _Payload = prepared.payload
@@ -242,13 +271,16 @@ def _body(prepared: Prepared) -> Json:
         body["seed"] = sampling.seed % _RANDOM_SEED
     if sampling.logprobs is not None:
         body["n_probs"] = max(1, sampling.logprobs)
-    if prepared.prompt.constraint is not None:
-        body["grammar"] = in_server_form(prepared.prompt.constraint)
+    if payload.plan.constraint is not None:
+        body["grammar"] = in_server_form(payload.plan.constraint)
+    if profile.markers:
+        # Markers that are special tokens would not be shown.
+        body["preserved_tokens"] = list(profile.markers)
     return body
 
 
-def _usage(generated: int, cached: int, prepared: Prepared) -> Usage:
-    return Usage(prepared.input_tokens, generated, cached_tokens=cached)
+def _usage(generated: int, cached: int, prepared: Prepared, parser: AnswerParser) -> Usage:
+    return Usage(prepared.input_tokens, generated, cached, parser.reasoning_tokens)
 
 
 def _logprobs(chunk: Json, sampling: Sampling) -> list[TokenLogprob]:

@@ -1,0 +1,1 @@
+"""Dialects: how model families write calls. One file per family."""
