@@ -224,12 +224,29 @@ async def _serve(settings: Settings) -> int:
     listener = _listen(settings)
     try:
         with listener:
-            await engine.start()
+            if not await _started(engine):
+                return 0
             app = create_app(settings, engine)
             await Server(app, settings, listener).serve(sockets=[listener])
     finally:
         await engine.close()
     return 0
+
+
+async def _started(engine: Engine) -> bool:
+    """Load the model. False when a signal ended the server meanwhile."""
+    loop = asyncio.get_running_loop()
+    loading = loop.create_task(engine.start())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, loading.cancel)
+    try:
+        await loading
+    except asyncio.CancelledError:
+        return False
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+    return True
 
 
 class Server(uvicorn.Server):
@@ -339,7 +356,6 @@ def _listen(settings: Settings) -> socket.socket:
         raise ConfigError(
             f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error}"
         ) from None
-    listener.set_inheritable(True)
     return listener
 
 

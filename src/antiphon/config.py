@@ -114,7 +114,9 @@ class Settings:
         group="Access",
     )
 
-    slots: int = option(4, "How many generations run at once", group="Engine", minimum=1)
+    slots: int = option(
+        4, "How many generations run at once", group="Engine", minimum=1, maximum=1024
+    )
     queue_limit: int = option(
         256,
         "How many requests may wait for a slot before others get 503",
@@ -128,7 +130,11 @@ class Settings:
         minimum=0,
     )
     threads: int = option(
-        0, "Threads of the engine; 0 means one per physical core", group="Engine", minimum=0
+        0,
+        "Threads of the engine; 0 means one per physical core",
+        group="Engine",
+        minimum=0,
+        maximum=1024,
     )
     batch_size: int = option(
         64,

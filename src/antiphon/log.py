@@ -33,5 +33,7 @@ def setup(level: str, form: Literal["text", "json"]) -> None:
     for name in ("antiphon", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
-        logger.setLevel(level.upper() if name == "antiphon" else "WARNING")
+        # What uvicorn reports as an error is a client that left or a forced end: it is ordinary,
+        # and what is our fault is logged under the request id.
+        logger.setLevel(level.upper() if name == "antiphon" else "CRITICAL")
         logger.propagate = False

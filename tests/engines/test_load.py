@@ -93,3 +93,28 @@ async def test_1000_disconnects_lose_no_slot_and_no_memory() -> None:
         assert after[1] - before[1] < 50 * 2**20
         answers = await asyncio.gather(*(live.create(_body(n, 4)) for n in range(8)))
         assert [answer.status_code for answer in answers] == [200] * 8
+
+
+@pytest.mark.anyio
+async def test_a_request_that_waits_outlives_the_worker() -> None:
+    """N8: a dead worker fails what it was doing, not what was waiting for it."""
+    try:
+        models.find_default()
+    except models.ModelError as error:
+        pytest.skip(str(error))
+    settings = Settings(slots=1, ctx_size=1024)
+    engine = engine_of(settings)
+    assert isinstance(engine, LlamaEngine)
+    async with running(engine, settings) as live:
+        running_ = asyncio.create_task(live.create(_body(1, 900)))
+        async with asyncio.timeout(20):
+            while engine.slots.running < 1:
+                await live.http.get("/health")
+        waiting = asyncio.create_task(live.create(_body(2, 4)))
+        async with asyncio.timeout(20):
+            while engine.slots.waiting < 1:
+                await live.http.get("/health")
+        psutil.Process(engine.worker.process.pid).kill()
+
+        assert (await running_).status_code == 500
+        assert (await waiting).status_code == 200

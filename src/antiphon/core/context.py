@@ -6,6 +6,7 @@ root by parent links (contract C7, I9, S5). Knows no turns: see `transcript`.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -39,6 +40,7 @@ from antiphon.store.base import Document, Store
 _ITEMS: TypeAdapter[list[InputItem]] = TypeAdapter(list[InputItem])
 
 CACHED_TRANSCRIPTS = 64
+_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,12 @@ class ContextResolver:
             return [
                 Message(id=self._ids.new("msg"), status="completed", role="user", content=[part])
             ]
-        return [await self._item(owner, item, f"input[{n}]") for n, item in enumerate(given)]
+        items: list[StoredItem] = []
+        for number, item in enumerate(given):
+            items.append(await self._item(owner, item, f"input[{number}]"))
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)  # other streams go on meanwhile
+        return items
 
     async def _item(self, owner: str, item: InputItem, path: str) -> StoredItem:
         match item:

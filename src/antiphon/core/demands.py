@@ -150,4 +150,4 @@ def check_choice(body: InputTokensBody, toolbox: Toolbox, able: Capabilities) ->
 
 
 def _later(what: str, param: str) -> NotSupported:
-    return NotSupported(f"{what} is not supported yet.", param=param)
+    return NotSupported(f"{what}: not supported yet.", param=param)

@@ -34,6 +34,7 @@ from antiphon.engine.errors import (
     EngineUnavailable,
     PromptRejected,
     PromptTooLong,
+    VariableRejected,
 )
 from antiphon.engine.registry import Registry, Served
 from antiphon.engine.slots import Ticket
@@ -120,6 +121,7 @@ class ResponsesService:
             ),
             persist=lambda final: self._persist(caller.owner, final, context, pinned, prepared),
             now=self._ids.now,
+            inputs=context.items,
             demand=lambda final: prompts.unmet(prepared.prompt, final),
             events=EventLog(self._buffer_bytes) if body.stream else None,
         )
@@ -179,8 +181,10 @@ class ResponsesService:
         """A page of the items of this response's own request (E5)."""
         if self._store is None:
             raise storage_off()
-        items = decode_items((await self._document(id, caller)).inputs)
-        return _page(items, query)
+        run = self.runs.get(caller.owner, id)
+        if run is not None and run.response.store and not run.done.is_set():
+            return _page(run.inputs, query)
+        return _page(decode_items((await self._document(id, caller)).inputs), query)
 
     async def _document(self, id: str, caller: Caller) -> Document:
         assert self._store is not None
@@ -249,6 +253,8 @@ class ResponsesService:
             ) from error
         except ConstraintRejected as error:
             raise InvalidRequest(str(error), param=demands.place(toolbox, error.tool)) from error
+        except VariableRejected as error:
+            raise InvalidRequest(str(error), param="chat_template_kwargs") from error
         except PromptRejected as error:
             raise InvalidRequest(
                 f"The model's chat template refuses this input: {error}",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from antiphon import sse
 from antiphon.core.eventlog import EventLog, Reader
@@ -21,6 +21,7 @@ from antiphon.engine.generation import Generation
 from antiphon.engine.protocol import Engine
 from antiphon.engine.slots import Ticket
 from antiphon.engine.types import Delta, Prepared
+from antiphon.schema.items import StoredItem
 from antiphon.schema.response import Response, ResponseError
 
 log = logging.getLogger("antiphon.run")
@@ -31,9 +32,9 @@ Persist = Callable[[Response], Awaitable[None]]
 class Run:
     """One generation. `start` begins it; `done` is set when everything is written.
 
-    `persist` stores the final response; it is called once, before the terminal event is
-    published. `demand` says what a completed response lacks of what was demanded. `events` is
-    None where nobody will ever read events.
+    `inputs` are the items of the request. `persist` stores the final response; it is called
+    once, before the terminal event is published. `demand` says what a completed response lacks
+    of what was demanded. `events` is None where nobody will ever read events.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Run:
         builder: EventBuilder,
         persist: Persist,
         now: Callable[[], int],
+        inputs: Sequence[StoredItem] = (),
         demand: Callable[[Response], str | None] | None = None,
         events: EventLog | None = None,
     ) -> None:
@@ -54,6 +56,7 @@ class Run:
         self.request_id = request_id
         self.done = asyncio.Event()
         self.ignored: list[str] = []
+        self.inputs = list(inputs)
         self._engine = engine
         self._prepared = prepared
         self._ticket = ticket

@@ -5,7 +5,8 @@ EngineError                  the generation failed; details are for the log only
 ├── EngineBusy               admission queue full: try again later
 ├── PromptTooLong            prompt and one token do not fit the context window
 └── PromptRejected           the prompt cannot be rendered (template, roles); client's fault
-    └── ConstraintRejected   a schema or grammar that the engine cannot enforce
+    ├── ConstraintRejected   a schema or grammar that the engine cannot enforce
+    └── VariableRejected     a template variable that cannot be set
 """
 
 from __future__ import annotations
@@ -50,3 +51,7 @@ class ConstraintRejected(PromptRejected):
     def __init__(self, message: str, tool: int | None = None) -> None:
         super().__init__(message)
         self.tool = tool
+
+
+class VariableRejected(PromptRejected):
+    """A template variable has a name that belongs to the conversation itself."""

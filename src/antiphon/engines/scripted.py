@@ -56,6 +56,15 @@ from antiphon.text.plan import Plan
 from antiphon.text.stops import StopFilter
 
 CHARACTERS_PER_TOKEN = 4
+KEYS = frozenset(
+    {
+        *("model", "slots", "context_window", "cached_tokens", "refuse_at_admission"),
+        *("chunks", "bytes_hex", "reasoning", "sequence", "finish", "infinite", "error_after"),
+        *("tool_call", "tool_calls", "tool_call_deltas", "tool_format"),
+        *("reasoning_format", "reasoning_model", "prompt_ends_with"),
+        *("prefill_ms", "ms_per_token", "wait_for"),
+    }
+)
 
 
 @dataclass(eq=False)
@@ -96,6 +105,13 @@ class ScriptedEngine:
             raise EngineError(f"cannot read the script {path}: {error}") from None
         if not isinstance(script, dict):
             raise EngineError(f"the script {path} must be a JSON object")
+        answers = script.get("answers", [script])
+        if not isinstance(answers, list) or not answers:
+            raise EngineError(f"the script {path} has no answers")
+        for answer in answers:
+            if not isinstance(answer, dict) or (unknown := answer.keys() - KEYS):
+                known = "" if not isinstance(answer, dict) else f": unknown key '{min(unknown)}'"
+                raise EngineError(f"the script {path} has a bad answer{known}")
         return cls(script, slots=slots, waiting=waiting)
 
     def open_gate(self, name: str) -> None:

@@ -49,7 +49,10 @@ def parse_keys(texts: Sequence[str]) -> list[Key]:
             name, secret = "", text.strip()
         if not secret or any(c.isspace() or not c.isprintable() for c in secret):
             raise ValueError("an API key must not be empty and must not hold blanks")
-        keys.append(Key.of(secret, name or None))
+        key = Key.of(secret, name or None)
+        if any(key.digest == other.digest and key.name != other.name for other in keys):
+            raise ValueError("one API key has two names")
+        keys.append(key)
     return keys
 
 

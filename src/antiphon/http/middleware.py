@@ -12,7 +12,7 @@ import time
 from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from antiphon.errors import ApiError
@@ -64,6 +64,8 @@ class RequestContext:
             await self._app(scope, receive, reply)
         except ApiError as error:
             await error_answer(error)(scope, receive, reply)
+        except ClientDisconnect:
+            pass  # gone before its body was read: nobody to answer
         except Exception as error:
             # Starlette's handler of crashes stands outside and would answer without the id.
             if status:

@@ -10,6 +10,10 @@ from __future__ import annotations
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from antiphon.errors import InvalidRequest
+from antiphon.ids import Ids
+from antiphon.schema.error import ErrorBody, ErrorEnvelope
+
 _LONGEST_LINE = 65_536
 
 
@@ -17,6 +21,18 @@ class HttpProtocol(HttpToolsProtocol):
     """The fast parser, which hands connections of old clients over to the careful one."""
 
     _head: bytes | None = b""
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP is answered in the envelope as well."""
+        body = ErrorBody(message=msg, type=InvalidRequest.type)
+        answer = ErrorEnvelope(error=body).encode()
+        head = (
+            "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
+            f"X-Request-Id: {Ids().new('req')}\r\nContent-Length: {len(answer)}\r\n"
+            "Connection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + answer)
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Look at the first line, then get out of the way."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -28,6 +28,8 @@ from antiphon.schema.response import DeletedResponse, InputTokens
 IGNORED = "Antiphon-Ignored"
 BIG_BODY = 262_144
 _MISTAKEN = {"messages": "input", "response_format": "text.format"}
+_RESERVED = ("compact", "input_tokens")
+_Body = TypeVar("_Body", bound=InputTokensBody)
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
 
 
@@ -52,8 +54,7 @@ class ResponsesRoutes:
 
     async def create(self, request: Request) -> Response:
         """E1."""
-        raw = await self._load(request)
-        body, ignored = decode(CreateBody, raw), unknown_fields(raw, CreateBody)
+        body, ignored = await self._body(request, CreateBody)
         run = await self.service.create(body, caller(request))
         headers = {IGNORED: ", ".join(ignored + run.ignored)} if ignored or run.ignored else {}
         if body.stream:
@@ -74,13 +75,16 @@ class ResponsesRoutes:
     async def one(self, request: Request) -> Response:
         """E2 and E3."""
         id = request.path_params["id"]
-        if id in ("compact", "input_tokens"):
+        if id in _RESERVED:
             raise HTTPException(405, headers={"Allow": "POST"})
         if request.method == "DELETE":
             await self.service.delete(id, caller(request))
             return json_answer(DeletedResponse(id=id).encode())
         body = await self.service.retrieve(id, caller(request))
-        if request.query_params.get("stream", "false").lower() not in ("false", "0", ""):
+        stream = request.query_params.get("stream", "false").lower()
+        if stream not in ("true", "1", "false", "0", ""):
+            raise InvalidRequest("Invalid 'stream': must be true or false", param="stream")
+        if stream in ("true", "1"):
             raise NotSupported(
                 "This response cannot be streamed because it was not created with background=true.",
                 param="stream",
@@ -89,19 +93,17 @@ class ResponsesRoutes:
 
     async def cancel(self, request: Request) -> Response:
         """E4."""
-        return json_answer(await self.service.cancel(request.path_params["id"], caller(request)))
+        return json_answer(await self.service.cancel(_id(request), caller(request)))
 
     async def input_items(self, request: Request) -> Response:
         """E5."""
         query = decode_query(PageQuery, dict(request.query_params))
-        id = request.path_params["id"]
-        return json_answer((await self.service.input_items(id, query, caller(request))).encode())
+        page = await self.service.input_items(_id(request), query, caller(request))
+        return json_answer(page.encode())
 
     async def input_tokens(self, request: Request) -> Response:
         """E7."""
-        raw = await self._load(request)
-        body = decode(InputTokensBody, raw)
-        ignored = unknown_fields(raw, CreateBody)
+        body, ignored = await self._body(request, InputTokensBody)
         count = await self.service.count(body, caller(request))
         headers = {IGNORED: ", ".join(ignored)} if ignored else {}
         return json_answer(InputTokens(input_tokens=count).encode(), headers=headers)
@@ -110,16 +112,31 @@ class ResponsesRoutes:
         """E6."""
         raise NotSupported("Compaction is not supported yet.")
 
-    async def _load(self, request: Request) -> dict[str, Any]:
+    async def _body(self, request: Request, model: type[_Body]) -> tuple[_Body, list[str]]:
+        """The typed body, and the names of the fields that are ignored."""
         body = await read_json(request, self.max_body)
-        # A large body would hold up every stream while it is parsed.
-        raw = await asyncio.to_thread(load, body) if len(body) > BIG_BODY else load(body)
-        for field, right in _MISTAKEN.items():
-            if raw.get(field) is not None:
-                raise InvalidRequest(
-                    f"'{field}' belongs to chat completions; use '{right}'.", param=field
-                )
-        return raw
+        if len(body) <= BIG_BODY:
+            return _typed(body, model)
+        # A large body would hold up every stream while it is read.
+        return await asyncio.to_thread(_typed, body, model)
+
+
+def _typed(body: bytes, model: type[_Body]) -> tuple[_Body, list[str]]:
+    raw = load(body)
+    for field, right in _MISTAKEN.items():
+        if raw.get(field) is not None:
+            raise InvalidRequest(
+                f"'{field}' belongs to chat completions; use '{right}'.", param=field
+            )
+    return decode(model, raw), unknown_fields(raw, CreateBody)
+
+
+def _id(request: Request) -> str:
+    """The id in the path. Words that are paths of their own are never ids (E14)."""
+    id: str = request.path_params["id"]
+    if id in _RESERVED:
+        raise HTTPException(404)
+    return id
 
 
 def caller(request: Request) -> Caller:

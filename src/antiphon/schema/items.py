@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from antiphon.schema.base import FirstFault, Wire, absent, kind_of
 from antiphon.schema.content import ReasoningText, SummaryText, TextOrParts
@@ -63,6 +63,13 @@ class Item(Wire):
 
 class Message(Item):
     """A message. `content` is a list of parts in everything that we send."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_type(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("type", ...) is None:
+            return {key: inner for key, inner in value.items() if key != "type"}
+        return value
 
     type: Literal["message"] = "message"
     role: Role
@@ -221,7 +228,9 @@ InputItem = Annotated[
     | Annotated[ForeignItem, Tag("~foreign")],
     Discriminator(_item, custom_error_type="unknown_item", custom_error_message="unknown item"),
 ]
-InputItems = Annotated[list[InputItem], FirstFault()]
+# Every item costs time that other streams wait for.
+MAX_ITEMS = 16_384
+InputItems = Annotated[list[InputItem], FirstFault(), Field(max_length=MAX_ITEMS)]
 
 StoredItem = (
     Message

@@ -25,6 +25,7 @@ INCLUDES = (
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
 )
+MAX_STOP = 1024
 MAX_METADATA = 16
 MAX_METADATA_KEY = 64
 MAX_METADATA_VALUE = 512
@@ -143,9 +144,9 @@ class CreateBody(InputTokensBody):
 
     @field_validator("stop")
     @classmethod
-    def _no_empty_stop(cls, value: list[str]) -> list[str]:
-        if "" in value:
-            raise ValueError("a stop string must not be empty")
+    def _bounded_stops(cls, value: list[str]) -> list[str]:
+        if any(not 1 <= len(stop) <= MAX_STOP for stop in value):
+            raise ValueError(f"a stop string has 1 to {MAX_STOP} characters")
         return value
 
     @field_validator("include")

@@ -34,7 +34,9 @@ def held(text: str, markers: Sequence[str]) -> int:
         return 0
     compiled = _compiled(tuple(markers))
     for at in range(max(0, len(text) - compiled.longest + 1), len(text)):
-        if text[at] in compiled.firsts and text[at:] in compiled.beginnings:
+        if text[at] in compiled.firsts and any(
+            len(marker) > len(text) - at and marker.startswith(text[at:]) for marker in markers
+        ):
             return len(text) - at
     return 0
 
@@ -45,7 +47,6 @@ class _Compiled:
 
     pattern: re.Pattern[str]
     firsts: frozenset[str]
-    beginnings: frozenset[str]
     longest: int
 
 
@@ -55,6 +56,5 @@ def _compiled(markers: tuple[str, ...]) -> _Compiled:
     return _Compiled(
         re.compile("|".join(map(re.escape, longest_first))),
         frozenset(marker[0] for marker in markers),
-        frozenset(marker[:end] for marker in markers for end in range(1, len(marker))),
         len(longest_first[0]),
     )

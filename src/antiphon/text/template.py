@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from antiphon.engine.errors import PromptRejected
+from antiphon.engine.errors import PromptRejected, VariableRejected
 from antiphon.engine.types import Prompt, ToolCall, ToolSpec, Turn
 from antiphon.text import hermes
 from antiphon.text.chat import CHATML, RESERVED, ChatTemplate, Message, Refusal
@@ -74,7 +74,7 @@ class PromptTemplate:
                 a name that belongs to the conversation itself.
         """
         if taken := RESERVED & prompt.template_variables.keys():
-            raise PromptRejected(f"The template variable '{min(taken)}' cannot be set.")
+            raise VariableRejected(f"The template variable '{min(taken)}' cannot be set.")
         veil = self._sentinels.open()
         tools = [_declaration(tool, veil) for tool in prompt.tools]
         messages = self._messages([_hidden(turn, veil) for turn in prompt.turns], tools)

@@ -7,6 +7,7 @@ Contract N1, N7, N8.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ from antiphon.text.template import PromptTemplate
 # Where a client says nothing: small models need their unlikeliest tokens cut, as every local
 # server does. A client that wants the bare distribution sends 0 for both.
 TOP_K, MIN_P = 40, 0.05
+# How long a request that waits for its turn waits for a worker that died, too.
+RESTART_SECONDS = 30.0
 # The server takes this seed as "a random one".
 _RANDOM_SEED = 0xFFFF_FFFF
 
@@ -89,6 +92,14 @@ class LlamaEngine:
             raise EngineUnavailable("the engine was not started")
         return self._supervisor.worker
 
+    async def _up_again(self) -> Worker:
+        """The worker; one that is being restarted is waited for (N8)."""
+        if not self.ready:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RESTART_SECONDS):
+                    await self.until_ready()
+        return self.worker
+
     async def until_ready(self) -> None:
         """Return when the worker takes requests, after a restart too."""
         assert self._supervisor is not None
@@ -128,6 +139,11 @@ class LlamaEngine:
             )
         except ValueError as error:
             raise EngineError(str(error)) from None
+        if file.context_length and config.ctx_size > file.context_length:
+            raise EngineError(
+                f"--ctx-size {config.ctx_size} is more than the {file.context_length} tokens that "
+                "this model can take"
+            )
         most = min(file.context_length or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
         self._supervisor = Supervisor(config, config.ctx_size or most)
         await self._supervisor.start()
@@ -179,7 +195,7 @@ class LlamaEngine:
         """Start to generate what `prepare` returned."""
 
         async def produce(emit: Emit) -> None:
-            worker = self.worker
+            worker = await self._up_again()
             completion = Completion(worker.client, _body(prepared, self._profile))
             try:
                 await _produce(worker, completion, prepared, emit)
