@@ -11,9 +11,16 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import chain, decode, events, startup
+from benchmarks import chain, decode, echo, events, schemas, startup
 
-ALL = {"events": events.run, "decode": decode.run, "chain": chain.run, "startup": startup.run}
+ALL = {
+    "events": events.run,
+    "decode": decode.run,
+    "chain": chain.run,
+    "startup": startup.run,
+    "schemas": schemas.run,
+    "echo": echo.run,
+}
 
 
 def main() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +18,16 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where servers of the tests keep their key."""
+    return tmp_path_factory.mktemp("state")
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings of the shell that runs the tests must not reach them."""
+def clean_environment(monkeypatch: pytest.MonkeyPatch, state_folder: Path) -> None:
+    """Settings of the shell that runs the tests must not reach them, nor they its home."""
     for name in os.environ:
         if name.startswith(PREFIXES) and name not in KEPT:
             monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_STATE_HOME", str(state_folder))
