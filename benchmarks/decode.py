@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from functools import partial
 
 import aiohttp
 
@@ -34,6 +35,7 @@ async def run(*, quick: bool) -> list[Row]:
         LlamaConfig(models.find_default(), models.MODEL_ID, slots=SLOTS, ctx_size=CONTEXT)
     )
     flags = ("--slots", str(SLOTS), "--ctx-size", str(CONTEXT))
+    tokens = TOKENS // 2 if quick else TOKENS
     rows: list[Row] = []
     await engine.start()
     try:
@@ -105,7 +107,7 @@ async def _directly(engine: LlamaEngine, streams: int, tokens: int, turn: int) -
 
     sampling = Sampling(temperature=0, max_tokens=tokens)
     prompts = [
-        (await engine.prepare(Prompt(models.MODEL_ID, (Turn("user", text),), sampling=sampling)))
+        await engine.prepare(Prompt(models.MODEL_ID, (Turn("user", text),), sampling=sampling))
         for text in _texts(streams, turn)
     ]
     return await _rate(ask(prompt.payload.tokens) for prompt in prompts)
