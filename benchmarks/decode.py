@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from functools import partial
 
 import aiohttp
 
@@ -41,7 +40,6 @@ async def run(*, quick: bool) -> list[Row]:
     try:
         async with antiphon(*flags) as ours, client() as http:
             for streams, turns in TURNS.items():
-                tokens = TOKENS // 2 if quick else TOKENS
                 found = await medians(
                     {
                         "ours": partial(_ours, http, ours, streams, tokens),
