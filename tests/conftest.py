@@ -6,10 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 PREFIXES = ("ANTIPHON_", "LLAMA_ARG_", "MLXCEL_")
 # Where pulled models lie is no setting: a test of the real engine may need it.
 KEPT = {"ANTIPHON_CACHE"}
+
+
+# A busy machine is no fault of the code: how long an example takes decides nothing.
+settings.register_profile("antiphon", deadline=None)
+settings.load_profile("antiphon")
 
 
 @pytest.fixture

@@ -56,9 +56,7 @@ HOSTED = [{"type": "web_search"}, {"type": "image_generation"}, WEATHER]
 async def test_a_hosted_tool_is_refused_by_its_place_under_the_strict_policy() -> None:
     """B030: and a kind of tool that nobody knows under every policy."""
     async with case(OK) as (live, engine):
-        refused(
-            await live.create(ask(tools=HOSTED)), "tools[0].type", code="unsupported_feature"
-        )
+        refused(await live.create(ask(tools=HOSTED)), "tools[0].type", code="unsupported_feature")
         unknown = await live.create(ask(tools=[{"type": "no_such_tool"}]))
         assert "no_such_tool" in refused(unknown, "tools[0].type", code="unsupported_feature")
         assert engine.calls == []

@@ -53,10 +53,15 @@ def _flat(spoken: Sequence[Delta | list[Delta]]) -> list[Delta]:
     return [delta for one in spoken for delta in (one if isinstance(one, list) else [one])]
 
 
-def _builder(**options: bool) -> EventBuilder:
+def _builder(*, obfuscate: bool = False, open_responses: bool = False) -> EventBuilder:
     numbers = itertools.count()
     response = Response(id="resp_1", created_at=1, status="in_progress", model="m")
-    return EventBuilder(response, lambda prefix: f"{prefix}_{next(numbers)}", **options)
+    return EventBuilder(
+        response,
+        lambda prefix: f"{prefix}_{next(numbers)}",
+        obfuscate=obfuscate,
+        open_responses=open_responses,
+    )
 
 
 def _run(deltas: Sequence[Delta], end: str, **options: bool) -> tuple[list[Frame], Response]:

@@ -103,9 +103,7 @@ def test_what_is_no_blob_does_not_open(blob: str) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"zz", b"00" * 31, b"00" * 33, b"\xff\x00"], ids=lambda each: str(len(each))
 )
-def test_a_broken_key_file_ends_the_start_in_one_line(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_a_broken_key_file_ends_the_start_in_one_line(tmp_path: Path, content: bytes) -> None:
     """R5: and the file stays as it is."""
     path = tmp_path / "seal.key"
     path.write_bytes(content)

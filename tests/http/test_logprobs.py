@@ -173,7 +173,8 @@ async def test_a_count_out_of_range_is_refused(live: Live, count: object) -> Non
 async def test_an_engine_that_has_none_says_so() -> None:
     """C14: 400, streamed and not."""
     async with scripted() as (live, _):
-        for more, param in (({"top_logprobs": 1}, "top_logprobs"), ({"include": INCLUDE}, "include")):
+        wanted = (({"top_logprobs": 1}, "top_logprobs"), ({"include": INCLUDE}, "include"))
+        for more, param in wanted:
             for stream in (False, True):
                 answer = await live.create(ask(**more, stream=stream))
                 refused(answer, param, code="unsupported_feature")

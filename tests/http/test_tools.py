@@ -20,7 +20,8 @@ SCHEMA: Json = {"type": "json_schema", "name": "n", "schema": {"type": "object"}
 
 def written(city: str) -> str:
     """A call as a model writes it."""
-    return f'<tool_call>\n{{"name": "get_weather", "arguments": {{"city": "{city}"}}}}\n</tool_call>'
+    call = f'{{"name": "get_weather", "arguments": {{"city": "{city}"}}}}'
+    return f"<tool_call>\n{call}\n</tool_call>"
 
 
 THREE: Json = {"chunks": ["Well. ", written("A"), "\n", written("B"), written("C"), " Bye."]}
@@ -132,7 +133,12 @@ async def test_any_other_kind_of_tool_is_refused_by_name(kind: str) -> None:
 
 
 STREAMED = {
-    "hermes": ['<tool_call>{"name": "get_weather", "arguments": {"ci', 'ty": "Ro', 'me"}}', "</tool_call>"],
+    "hermes": [
+        '<tool_call>{"name": "get_weather", "arguments": {"ci',
+        'ty": "Ro',
+        'me"}}',
+        "</tool_call>",
+    ],
     "mistral": ['[TOOL_CALLS]get_weather[ARGS]{"ci', 'ty": "Ro', 'me"}'],
     "llama3": ['{"name": "get_weather", "parameters": {"ci', 'ty": "Ro', 'me"}', "}"],
     "qwen_coder": [

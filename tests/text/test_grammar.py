@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -70,7 +70,7 @@ def hermes(name: str, arguments: str) -> str:
     return f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>'
 
 
-WRITTEN = {
+WRITTEN: Mapping[str, Callable[[str, str], str]] = {
     "hermes": hermes,
     "qwen_coder": hermes,
     "mistral": lambda name, arguments: f"[TOOL_CALLS]{name}[ARGS]{arguments}",
@@ -285,7 +285,10 @@ class TestRecursion:
         "schema",
         [
             {"anyOf": [{"$ref": "#"}, {"allOf": [{"$ref": "#"}]}]},
-            {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+            {
+                "$ref": "#/$defs/a",
+                "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
+            },
             {"type": "array", "prefixItems": [{"$ref": "#"}], "minItems": 1},
             {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["b", "a"]},
         ],
@@ -298,7 +301,7 @@ class TestRecursion:
         """T7: the check does not walk every path through them."""
         names = [f"n{n}" for n in range(60)]
         every = [{"$ref": f"#/$defs/{name}"} for name in names]
-        assert bottomless({"anyOf": every, "$defs": dict.fromkeys(names, {"allOf": every})})
+        assert bottomless({"anyOf": every, "$defs": {name: {"allOf": every} for name in names}})
 
 
 class TestRefusals:

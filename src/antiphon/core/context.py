@@ -110,11 +110,16 @@ class ContextResolver:
             self._transcripts.move_to_end(previous)
             return known
         documents = await self._store.chain(owner, previous) or []
-        transcript = Transcript()
-        for document in documents:
-            known = self._transcripts.get(document.id)
-            shown = () if known else (self._shown(owner, item) for item in own_items(document))
-            transcript = known or transcript.extended(shown)
+        transcript, first = Transcript(), 0
+        for number, document in enumerate(documents):
+            if (known := self._transcripts.get(document.id)) is not None:
+                transcript, first = known, number + 1
+        items: list[StoredItem] = []
+        for number, document in enumerate(documents[first:]):
+            items += (self._shown(owner, item) for item in own_items(document))
+            if number % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)  # other streams go on meanwhile
+        transcript = transcript.extended(items)
         if documents:
             self.remember(documents[-1], transcript)
         return transcript

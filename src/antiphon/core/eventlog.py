@@ -84,9 +84,9 @@ class Reader:
         """
         log = self._log
         while not self._closed:
-            if self.lagged.is_set():
-                raise Lagged
             start = self._position - log._first
+            if start < 0:
+                raise Lagged
             available = len(log._frames) - start
             if available > 0:
                 return self._take(start, available)

@@ -224,8 +224,6 @@ class ResponsesService:
         """The prepared prompt, and how many of the oldest entries had to go for it (P4)."""
         demands.check_choice(body, toolbox, served.capabilities)
         transcript = context.transcript
-        entries = transcript.entries
-        keep = max((n for n, e in enumerate(entries) if e.turn.role == "user"), default=0)
 
         async def attempt(skip: int) -> Prepared:
             prompt = prompts.build(served.info.id, body, transcript, toolbox, self.policy, skip)
@@ -235,7 +233,8 @@ class ResponsesService:
             try:
                 return await attempt(0), 0
             except PromptTooLong:
-                if body.truncation != "auto" or not keep:
+                keep = transcript.last_user if body.truncation == "auto" else 0
+                if not keep:
                     raise
             low, high, best = 1, keep, await attempt(keep)
             while low < high:

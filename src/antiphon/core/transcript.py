@@ -79,13 +79,16 @@ class Transcript:
 
     def turns(self, skip: int = 0) -> tuple[Turn, ...]:
         """All turns, without the first `skip` entries."""
-        turns: list[Turn] = []
-        for entry in self.entries[skip:]:
-            if entry.turn.calls:
-                turns += entry.turns
-            else:
-                turns.append(entry.turn)
-        return tuple(turns)
+        entries = self.entries[skip:]
+        if not self.calls:
+            return tuple([entry.turn for entry in entries])
+        return tuple([turn for entry in entries for turn in entry.turns])
+
+    @property
+    def last_user(self) -> int:
+        """The position of the last user turn; 0 where there is none."""
+        users = (n for n, entry in enumerate(self.entries) if entry.turn.role == "user")
+        return max(users, default=0)
 
     @property
     def empty(self) -> bool:

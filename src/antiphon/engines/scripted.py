@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import functools
 import itertools
 import json
 import time
@@ -53,6 +54,7 @@ from antiphon.engine.types import (
 )
 from antiphon.text import plan, profiles
 from antiphon.text.plan import Plan
+from antiphon.text.profiles import Profile
 from antiphon.text.stops import StopFilter
 
 CHARACTERS_PER_TOKEN = 4
@@ -158,8 +160,7 @@ class ScriptedEngine:
     def _plan(self, prompt: Prompt, answer: Mapping[str, Any]) -> Plan:
         """Demands are checked as any engine would; keeping to them is up to the script."""
         thinks = answer.get("reasoning_model", True)
-        profile = profiles.override(
-            profiles.detect(None),
+        profile = _profile(
             answer.get("tool_format", "hermes"),
             answer.get("reasoning_format", "think" if thinks else "none"),
         )
@@ -193,17 +194,18 @@ class ScriptedEngine:
         room = self._window - prepared.input_tokens
         limit = min(sampling.max_tokens or room, room)
         parser = self._plan(prepared.prompt, answer).parser()
+        pause, fault = answer.get("ms_per_token", 0) / 1000, answer.get("error_after", -1)
         reasoning = 0
         finish = answer.get("finish", "stop")
         for delta in _deltas(answer, prepared.prompt):
-            if call.pieces == answer.get("error_after", -1):
+            if call.pieces == fault:
                 raise EngineError("failed by the script")
             if not isinstance(delta, CallStart | CallEnd):
                 if call.pieces >= limit:
                     finish = "length"
                     break
-                if wait := answer.get("ms_per_token"):
-                    await asyncio.sleep(wait / 1000)
+                if pause:
+                    await asyncio.sleep(pause)
                 call.pieces += 1
                 reasoning += isinstance(delta, Reasoning)
             if isinstance(delta, Text):
@@ -214,7 +216,7 @@ class ScriptedEngine:
             if stops.stopped or parser.satisfied:
                 finish = "stop"
                 break
-        if call.pieces == answer.get("error_after", -1):
+        if call.pieces == fault:
             raise EngineError("failed by the script")
         for parsed in (*parser.feed(stops.end(), tokens=0), *parser.end(cut=finish == "length")):
             await emit(parsed)
@@ -222,6 +224,11 @@ class ScriptedEngine:
         reasoning += parser.reasoning_tokens
         await emit(Usage(prepared.input_tokens, call.pieces, cached, reasoning))
         await emit(Finish("length" if finish == "length" else "stop"))
+
+
+@functools.cache
+def _profile(tool_format: str, reasoning_format: str) -> Profile:
+    return profiles.override(profiles.detect(None), tool_format, reasoning_format)
 
 
 def _deltas(answer: Mapping[str, Any], prompt: Prompt) -> Iterator[Delta]:
@@ -279,10 +286,10 @@ def _decoded(pieces: Iterator[bytes]) -> Iterator[Delta]:
 
 def _count(prompt: Prompt) -> int:
     """An estimate that grows with the text, a fixed one per turn and tool."""
-    characters = 0
+    characters = 8 * len(prompt.turns)
     for turn in prompt.turns:
-        characters += len(turn.content) + 8
-        for call in turn.calls:
-            characters += len(call.name) + len(call.arguments) + 8
+        characters += len(turn.content)
+        if turn.calls:
+            characters += sum(len(call.name) + len(call.arguments) + 8 for call in turn.calls)
     characters += sum(len(json.dumps(tool.parameters)) + 16 for tool in prompt.tools)
     return characters // CHARACTERS_PER_TOKEN + 1

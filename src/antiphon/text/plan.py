@@ -48,7 +48,7 @@ def make(prompt: Prompt, profile: Profile, rendered: str, *, native: bool = True
     """The plan for a prompt that was rendered to this text.
 
     `native` says that the model's own template knows tools. A model that does not has never
-    learned to stop after its calls, so a demanded call is its only one.
+    learned to stop after its calls, so where the form is demanded there is one call only.
 
     Raises:
         ConstraintRejected: what is demanded cannot be enforced.
@@ -69,7 +69,7 @@ def make(prompt: Prompt, profile: Profile, rendered: str, *, native: bool = True
     if dialect is not None and any(tool.raw for tool in tools):
         dialect = WithRaw(dialect)
     forced = prompt.choice.mode == "required"
-    if forced and not native:
+    if demanded and not native:
         prompt = replace(prompt, choice=replace(prompt.choice, most=1))
     constraint = grammar.build(prompt, form, thought)
     return Plan(
